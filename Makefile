@@ -1,0 +1,50 @@
+# The commands a contributor must know: setup, demo, test, lint, bench. Each creates what it needs.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench fuzz lock clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(READY) ## create .venv with pinned versions
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "framewire needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+demo: $(READY) ## see what framewire does
+	$(BIN)/python examples/demo.py
+
+test: $(READY) ## run all tests
+	$(BIN)/python -m pytest
+
+lint: $(READY) ## style, types and floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## measure, as ratios within one run
+	$(BIN)/python bench/wire.py
+
+fuzz: $(READY) ## throw broken frames at the decoder for a minute
+	$(BIN)/python fuzz/wire.py --seconds 60
+
+lock: $(READY) ## write constraints.txt anew with the newest versions
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --upgrade --universal --all-extras --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
+	  pyproject.toml --output-file constraints.txt
+
+clean: ## remove what was built
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
