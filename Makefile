@@ -5,10 +5,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench fuzz lock clean
+.PHONY: help setup demo test test-long lint format bench fuzz lock clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(READY) ## create .venv with pinned versions
 
@@ -25,6 +25,9 @@ demo: $(READY) ## see what framewire does
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest
 
+test-long: $(READY) ## run the tests that take their time
+	$(BIN)/python -m pytest -m long
+
 lint: $(READY) ## style, types and floors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -37,6 +40,7 @@ format: $(READY) ## rewrite the code in the house style
 
 bench: $(READY) ## measure, as ratios within one run
 	$(BIN)/python bench/wire.py
+	$(BIN)/python bench/node.py
 
 fuzz: $(READY) ## throw broken frames at the decoder for a minute
 	$(BIN)/python fuzz/wire.py --seconds 60

@@ -1,5 +1,54 @@
-"""The command line."""
+"""The command line: ``framewire COMMAND``.
+
+A command's module is imported when the command runs, so that ``framewire --help`` and shell completion do not
+wait for what they do not use.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import click
+
+from framewire._version import __version__
+
+__all__ = ["main"]
+
+_COMMANDS = {
+    "inspect": "Show recorded messages, frame by frame.",
+}
+"""Every command, with its line in the help. Command ``x`` is the function ``x`` of ``framewire.cli.x``."""
+
+_INTERRUPTED = 128 + 2
+"""What a shell reports for a program that Ctrl-C ended."""
 
 
-def main() -> None:
-    """Run the command line."""
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - same
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - same
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            ctx.exit(_INTERRUPTED)
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="framewire", message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Actor messaging over ZeroMQ, and every frame of it open to view."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())

@@ -9,6 +9,7 @@ b'Ada'
 from framewire.errors import WireError
 from framewire.wire import layout
 from framewire.wire.codec import decode, encode, forward, layout_of, peek
+from framewire.wire.explaining import Explanation, FrameNote, explain
 from framewire.wire.message import (
     Distribution,
     Message,
@@ -21,6 +22,8 @@ from framewire.wire.upgrading import upgrade
 
 __all__ = [
     "Distribution",
+    "Explanation",
+    "FrameNote",
     "Message",
     "MessageId",
     "RouterAddress",
@@ -29,6 +32,7 @@ __all__ = [
     "WireError",
     "decode",
     "encode",
+    "explain",
     "forward",
     "layout",
     "layout_of",

@@ -43,7 +43,8 @@ def compile_layout(layout: Layout) -> Codec:
     name = f"<framewire wire format {layout.version}>"
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     namespace: dict[str, Any] = {
-        "ALIKE": frozenset(v for v, other in LAYOUTS.items() if other.trace_routing == layout.trace_routing),
+        "ALIKE": {v for v, other in LAYOUTS.items() if other.trace_routing == layout.trace_routing}
+        | {layout.version},
         "DISTRIBUTIONS": {int(member): member for member in Distribution},
         "DECODING_FAULTS": (struct.error, ValueError, KeyError),
         "ENCODING_FAULTS": (struct.error, ValueError, TypeError, AttributeError),
@@ -209,7 +210,7 @@ def _encode(layout: Layout) -> list[str]:
         '            upper[:0] = (message.socket_identity, b"")',
         "        join(lower)  # raises where anything is not bytes",
         "        for frame in upper:",
-        "            if type(frame) is not bytes:",
+        "            if not isinstance(frame, bytes):",
         "                raise TypeError",
         "        return upper + lower",
         "    except ENCODING_FAULTS as problem:",
@@ -230,12 +231,12 @@ def _refusals(layout: Layout) -> list[str]:
     if layout.ticks_per_ttl != 1:
         lines += ["if ttl % ttl_scale:", "    raise ValueError", "ttl //= ttl_scale"]
     if not layout.numbered:
-        lines += ["if type(version) is int:", '    version = b"%d.0" % version']
+        lines += ["if isinstance(version, int):", '    version = b"%d.0" % version']
     return lines
 
 
 def _point_frames(layout: Layout, callbacks: Section) -> str:
-    opaque = '(b"%d.0" % point.version if type(point.version) is int else point.version)'
+    opaque = '(b"%d.0" % point.version if isinstance(point.version, int) else point.version)'
     frames = {
         "identity": "point.identity",
         "version": "pack_H(point.version)" if layout.numbered else opaque,
@@ -274,7 +275,7 @@ def _forward(layout: Layout) -> list[str]:
         *_indented(2, _reads(layout, places)),
         *_indented(2, (line for section in layout.sections for line in _check_place(layout, section))),
         "    except DECODING_FAULTS:",
-        "        raise decoding_fault(LAYOUT, frames, 1) from None",
+        "        raise decoding_fault(LAYOUT, frames, ttl_scale) from None",
         "    if routing_count:",
         f"        step, at = {step}, routing_end",
         "    else:",
@@ -288,7 +289,7 @@ def _forward(layout: Layout) -> list[str]:
         "        out = list(frames)",
         *(f"        out[-{field.frame}] = {_packed(field, field.values)}" for field in changed),
         *_indented(2, _set_ttl_and_signature(layout)),
-        "        entry = [router.uri.encode(), router.identity]",
+        "        entry = [router.uri.encode(), join((router.identity,))]  # raises where it is not bytes",
         f"        if step > {len(routing.entry)}:",
         f'            entry[:0] = [b""] * (step - {len(routing.entry)})',
         "        where = len(out) + 1 - at",
@@ -329,7 +330,7 @@ def _set_ttl_and_signature(layout: Layout) -> list[str]:
         *(unscaled if layout.ticks_per_ttl != 1 else []),
         f"    out[-{ttl.frame if ttl else 0}] = pack_q(ttl_ticks // ttl_scale)",
         "if signature is not None:",
-        f"    out[-{signature.frame}] = signature" if signature else "    return None",
+        f"    out[-{signature.frame}] = join((signature,))" if signature else "    return None",
     ]
 
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 
 from framewire.errors import UsageError, WireError
 from framewire.wire.layout import LAYOUTS, Field, Kind, Layout, Section
-from framewire.wire.message import Message
+from framewire.wire.message import Message, MessageId, RouterAddress
 
 __all__ = ["decoding_fault", "encoding_fault", "translated_trace"]
 
 _CODES = {Kind.U16: "<H", Kind.I32: "<i", Kind.I64: "<q", Kind.LANES: "<4H"}
 _I64 = range(-(2**63), 2**63)
+_ENTRIES = {"callback_points": MessageId, "routing": RouterAddress, "body_frames": bytes}
 
 
 def decoding_fault(
@@ -76,9 +77,7 @@ def _misplaced_sections(layout: Layout, values: dict[str, int], frame_count: int
             yield _fault(layout, "bad_offset", section.offset, f"{span} does not lie {room}")
 
 
-def _bad_entry_versions(
-    layout: Layout, values: dict[str, int], frames: Sequence[bytes]
-) -> Iterator[WireError]:
+def _bad_entry_versions(layout: Layout, values: dict[str, int], frames: Sequence[bytes]) -> Iterator[WireError]:
     for section, field, at in _entry_frames(layout, values):
         if field.kind.width and len(frames[-at]) != field.kind.width:
             yield _wrong_size(section.name, at, frames[-at], field.kind.width)
@@ -135,21 +134,29 @@ def _encoding_problems(layout: Layout, message: Message, ttl_scale: int) -> Iter
 
 def _fixed_problems(layout: Layout, message: Message, ttl_scale: int) -> Iterator[UsageError]:
     for field in layout.fields:
-        for name in field.values:
-            value = getattr(message, "ttl_ticks" if name == "ttl" else name, None)
-            if name in ("version", "body") or not hasattr(message, "ttl_ticks" if name == "ttl" else name):
+        for held in field.values:
+            name = "ttl_ticks" if held == "ttl" else held
+            if name in ("version", "body") or not hasattr(message, name):
                 continue
+            value = getattr(message, name)
             if name == "trace_options" and message.wire_version in LAYOUTS and isinstance(value, int):
                 value = translated_trace(message, layout)
             if field.kind is Kind.TEXT:
                 yield from _text_problems(name, value)
             elif field.kind.width:
-                yield from _number_problems(name, field, value, ttl_scale if name == "ttl" else 1)
+                yield from _number_problems(name, field, value, ttl_scale if name == "ttl_ticks" else 1)
             elif field.kind is Kind.BYTES and not isinstance(value, bytes):
                 yield UsageError(f"{name}: {value!r} is not bytes")
 
 
 def _section_problems(layout: Layout, message: Message) -> Iterator[UsageError]:
+    for name, kind in _ENTRIES.items():
+        entries = getattr(message, name)
+        if not isinstance(entries, tuple | list):
+            yield UsageError(f"{name}: {entries!r} is not a tuple")
+        for entry in entries:
+            if not isinstance(entry, kind):
+                yield UsageError(f"{name}: {entry!r} is not {kind.__name__}")
     for point in message.callback_points:
         yield from _version_problems(layout, "callback_points", point.version)
         if not (isinstance(point.identity, bytes) and isinstance(point.partition, bytes)):
@@ -162,9 +169,6 @@ def _section_problems(layout: Layout, message: Message) -> Iterator[UsageError]:
             yield UsageError(f"routing: the identity {address.identity!r} is not bytes")
     if layout.holder("body") and len(message.body_frames) != 1:
         yield UsageError(f"body_frames: V{layout.version} holds one frame, not {len(message.body_frames)}")
-    for frame in message.body_frames:
-        if not isinstance(frame, bytes):
-            yield UsageError(f"body_frames: {frame!r} is not bytes")
     frames = [len(message.callback_points) * 3, len(message.routing) * 2, len(message.body_frames)]
     if layout.size + sum(frames) > 0xFFFF:
         largest = ("callback_points", "routing", "body_frames")[frames.index(max(frames))]
@@ -187,7 +191,7 @@ def _number_problems(name: str, field: Field, value: object, scale: int) -> Iter
     if not isinstance(value, int):
         yield UsageError(f"{name}: {value!r} is not a whole number")
     elif value % scale:
-        yield UsageError(f"ttl_ticks: {value} ticks are not whole milliseconds, which is all that V1 holds")
+        yield UsageError(f"{name}: {value} ticks are not whole milliseconds, which is all that V1 holds")
     else:
         try:
             struct.pack(code, value // scale)

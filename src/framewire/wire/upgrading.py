@@ -43,9 +43,7 @@ def _number(version: int | bytes, mapping: Mapping[bytes, int], field: str) -> i
     elif match := _NUMBERED.fullmatch(version):
         number = int(match[1])
     else:
-        raise UsageError(
-            f"{field}: {version!r} is neither N nor N.0; map it with versions={{{version!r}: N}}"
-        )
-    if not 0 <= number <= 0xFFFF:
-        raise UsageError(f"{field}: {number} does not fit the 16 bits that V5 has for it")
+        raise UsageError(f"{field}: {version!r} is neither N nor N.0; map it with versions={{{version!r}: N}}")
+    if not (isinstance(number, int) and 0 <= number <= 0xFFFF):
+        raise UsageError(f"{field}: {number!r} does not fit the 16 bits that V5 has for it")
     return number

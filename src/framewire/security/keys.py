@@ -1,0 +1,49 @@
+"""A key of a domain, and the MAC it makes.
+
+Which parts of a message are signed is the wire's business (``layout.SIGNED``); here they are only joined.
+"""
+
+from __future__ import annotations
+
+import hmac
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from framewire.errors import UsageError
+from framewire.wire import Message
+from framewire.wire.layout import SIGNED
+
+__all__ = ["ALGORITHMS", "DomainKey"]
+
+ALGORITHMS = ("sha256", "sha512", "sha1", "md5")
+"""What a key can be used with. The last two are for peers that know nothing better, and must be named."""
+
+_signed_parts = attrgetter(*SIGNED)
+_VERSION = SIGNED.index("version")
+
+
+@dataclass(frozen=True, slots=True)
+class DomainKey:
+    """A secret that the members of a domain share. The key itself is never shown."""
+
+    domain: str
+    key: bytes = field(repr=False)
+    algorithm: str = "sha256"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, str) or not self.domain:
+            raise UsageError(f"domain: {self.domain!r} is not a name; the nameless domain is never signed")
+        if not isinstance(self.key, bytes) or not self.key:
+            raise UsageError(f"key: the key of domain {self.domain!r} must be bytes, at least one")
+        if self.algorithm not in ALGORITHMS:
+            known = ", ".join(ALGORITHMS)
+            raise UsageError(f"algorithm: {self.algorithm!r} for domain {self.domain!r}; there are {known}")
+
+    def mac(self, message: Message) -> bytes:
+        """The signature that this key gives a message."""
+        parts = [*_signed_parts(message)]
+        try:
+            parts[_VERSION] = parts[_VERSION].to_bytes(2, "little")
+        except (AttributeError, OverflowError):
+            raise UsageError(f"version: {message.version!r} cannot be signed; upgrade() V1 first") from None
+        return hmac.digest(self.key, b"".join(parts), self.algorithm)

@@ -1,0 +1,140 @@
+import base64
+import os
+
+import pytest
+
+from framewire.errors import ConfigError
+from framewire.security import BadSignature, DomainKey, KeyRing
+from framewire.wire import Message
+
+KEY, FORMER = os.urandom(32), os.urandom(16)
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    def write(text, mode=0o600):
+        path = tmp_path / "keys.toml"
+        path.write_text(text)
+        path.chmod(mode)
+        return path
+
+    return write
+
+
+def problems(load, *arguments):
+    with pytest.raises(ConfigError) as caught:
+        load(*arguments)
+    return list(caught.value.problems)
+
+
+def test_a_file_describes_domains_keys_and_identities(key_file):
+    ring = KeyRing.from_file(
+        key_file(f"""
+        [payments]
+        key = "hex:{KEY.hex()}"
+        accept = [
+            "base64:{base64.b64encode(FORMER).decode()}",
+            {{ key = "hex:{FORMER.hex()}", algorithm = "md5" }},
+        ]
+        identities = ["pay.*"]
+
+        [telemetry]
+        unsigned = true
+        identities = ["metrics.*"]
+        """)
+    )
+    message = Message(b"pay.order")
+    same = {"identities": {"payments": ["pay.*"]}}
+    assert ring.sign(message) == KeyRing([DomainKey("payments", KEY)], **same).sign(message)
+    for former in (DomainKey("payments", FORMER), DomainKey("payments", FORMER, "md5")):
+        ring.verify(KeyRing([former], **same).sign(message))
+    with pytest.raises(BadSignature):
+        ring.verify(KeyRing([DomainKey("payments", FORMER, "sha1")], **same).sign(message))
+    assert ring.sign(Message(b"metrics.cpu")).domain == "telemetry"
+    assert ring.sign(Message(b"metrics.cpu")).signature == b""
+
+
+def test_a_key_can_come_from_the_environment(key_file, monkeypatch):
+    monkeypatch.setenv("PAYMENTS_KEY", f"hex:{KEY.hex()}")
+    ring = KeyRing.from_file(key_file('[payments]\nkey = { env = "PAYMENTS_KEY" }\nidentities = ["pay.*"]'))
+    ring.verify(KeyRing([DomainKey("payments", KEY)], {"payments": ["pay.*"]}).sign(Message(b"pay.order")))
+
+
+def test_the_whole_ring_can_come_from_the_environment():
+    text = f'[payments]\nkey = "hex:{KEY.hex()}"\nidentities = ["pay.*"]'
+    ring = KeyRing.from_env(environ={"FRAMEWIRE_KEYS": text})
+    assert ring.domains == {"payments"}
+    assert problems(lambda: KeyRing.from_env(environ={})) == [
+        "there are no domains; write a table for each, like [payments]"
+    ]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o601])
+def test_a_file_that_others_can_touch_is_refused(key_file, mode):
+    path = key_file(f'[payments]\nkey = "hex:{KEY.hex()}"', mode)
+    assert problems(KeyRing.from_file, path) == [
+        f"others can get at these keys (mode {mode:04o}); run: chmod 600"
+    ]
+
+
+def test_a_file_of_another_user_is_refused(key_file, monkeypatch):
+    path = key_file(f'[payments]\nkey = "hex:{KEY.hex()}"')
+    os.chown(path, 12345, -1) if os.geteuid() == 0 else monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert problems(KeyRing.from_file, path) == ["belongs to another user; its keys cannot be trusted"]
+
+
+def test_a_missing_file_is_told_plainly(tmp_path):
+    assert problems(KeyRing.from_file, tmp_path / "none.toml") == [
+        "cannot be read: No such file or directory"
+    ]
+
+
+@pytest.mark.parametrize("content", [b"[payments", b"\xff\xfe"])
+def test_what_is_not_toml_is_told_plainly(tmp_path, content):
+    path = tmp_path / "keys.toml"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    (problem,) = problems(KeyRing.from_file, path)
+    assert problem.startswith("is not")
+
+
+def test_every_problem_is_told_at_once_and_no_key_is_shown(key_file):
+    text = """
+    loose = 1
+    [a]
+    key = "hex:feed-secret"
+    colour = "red"
+    [b]
+    identities = "pay.*"
+    [c]
+    key = { env = "FRAMEWIRE_NO_SUCH_VARIABLE" }
+    accept = "hex:00"
+    algorithm = "rot13"
+    [d]
+    key = "hex:00"
+    algorithm = "rot13"
+    unsigned = "yes"
+    [e]
+    key = { key = "hex:00", env = "X" }
+    [f]
+    key = "hunter2"
+    accept = ["base64:", 7]
+    """
+    told = problems(KeyRing.from_file, key_file(text))
+    starts = [problem.split(":")[0] for problem in told]
+    expected = ["loose", "a.colour", "a.key", "b.key", "b.identities", "c.key", "c.accept", "d.key"]
+    assert starts == [*expected, "d.unsigned", "e.key", "f.key", "f.accept[0]", "f.accept[1]"]
+    assert not any(secret in str(told) for secret in ("feed", "hunter2"))
+
+
+def test_an_identity_in_two_domains_is_told_with_the_file(key_file):
+    text = "".join(f'[{name}]\nunsigned = true\nidentities = ["pay.*"]\n' for name in "ab")
+    assert problems(KeyRing.from_file, key_file(text)) == ["identities: 'pay.*' is in 'a' and in 'b'"]
+
+
+def test_the_error_reads_as_a_list(key_file):
+    with pytest.raises(ConfigError) as caught:
+        KeyRing.from_file(key_file("[a]\n[b]"))
+    first, *rest = str(caught.value).splitlines()
+    assert first.endswith("keys.toml:")
+    assert rest == [f"  - {d}.key: missing; give a key, or say unsigned = true" for d in "ab"]
