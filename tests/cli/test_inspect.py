@@ -112,9 +112,7 @@ def test_every_kind_of_input_is_read_from_the_standard_input(inspect, stdin, arg
 def test_an_input_can_be_named(inspect):
     result = inspect("--input", "zmtp", stdin=recorded(HELLO))
     assert result.exit_code == 1
-    assert (
-        result.stderr == "Error: <stdin>: byte 0: 0x7b cannot start a ZMTP frame\n0 messages: 1 unreadable\n"
-    )
+    assert result.stderr == "Error: <stdin>: byte 0: 0x7b cannot start a ZMTP frame\n0 messages: 1 unreadable\n"
 
 
 def test_what_cannot_be_read_is_told_and_the_rest_shown(inspect, tmp_path):

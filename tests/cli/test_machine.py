@@ -21,9 +21,7 @@ def line(frames, **extra):
     return json.dumps({"frames": [frame.hex() for frame in frames], **extra}).encode()
 
 
-@pytest.mark.parametrize(
-    "file", ["v1", "v4", "v5", "v5_int", "edge_v1", "edge_v5", "live_capture_null_security"]
-)
+@pytest.mark.parametrize("file", ["v1", "v4", "v5", "v5_int", "edge_v1", "edge_v5", "live_capture_null_security"])
 def test_the_frames_come_out_as_they_went_in_and_can_be_read_again(inspect, vectors, file):
     path = vectors / f"{file}.jsonl"
     first = inspect("--json", path)
@@ -32,9 +30,7 @@ def test_the_frames_come_out_as_they_went_in_and_can_be_read_again(inspect, vect
     assert [(item["name"], item["frames"]) for item in found] == [
         (item.get("name"), item["frames"]) for item in recorded
     ]
-    again = [
-        json.loads(text) for text in inspect("--json", "-", stdin=first.stdout.encode()).stdout.splitlines()
-    ]
+    again = [json.loads(text) for text in inspect("--json", "-", stdin=first.stdout.encode()).stdout.splitlines()]
     for item in (*found, *again):
         del item["place"]
     assert found == again

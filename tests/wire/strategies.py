@@ -17,9 +17,7 @@ i64 = st.integers(-(2**63), 2**63 - 1)
 raw = st.binary(max_size=12)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 addresses = st.builds(RouterAddress, uri=texts, identity=raw)
-whole_ms = st.integers(-(2**63) // TICKS_PER_MS + 1, (2**63 - 1) // TICKS_PER_MS).map(
-    lambda ms: ms * TICKS_PER_MS
-)
+whole_ms = st.integers(-(2**63) // TICKS_PER_MS + 1, (2**63 - 1) // TICKS_PER_MS).map(lambda ms: ms * TICKS_PER_MS)
 
 
 def lists_of(elements):
@@ -107,9 +105,7 @@ hostile = st.one_of(
     (edges | i32).map(lambda number: struct.pack("<i", number)),
     (edges | i64).map(lambda number: struct.pack("<q", number)),
     edges.map(lambda number: struct.pack("<H", number)),
-    st.sampled_from(
-        [b"", b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\x05\x00\x00\x00", b"\x04\x00", b"\x09\x00"]
-    ),
+    st.sampled_from([b"", b"\x00", b"\xff\xfe", b"\xed\xa0\x80", b"\x05\x00\x00\x00", b"\x04\x00", b"\x09\x00"]),
 )
 
 # Lists that no writer made, with sizes that let them pass for a message some of the time.

@@ -145,9 +145,7 @@ def test_v1_refuses_a_field_that_it_cannot_hold(field, value):
 
 def test_v1_refuses_a_callback_point_with_a_partition():
     points = (MessageId(b"orders.placed", 1), MessageId(b"orders.refused", 1, b"eu"))
-    with pytest.raises(
-        UsageError, match=r"^callback_points: V1 cannot hold the partition of orders.refused v1"
-    ):
+    with pytest.raises(UsageError, match=r"^callback_points: V1 cannot hold the partition of orders.refused v1"):
         encode(PLAIN.replace(callback_points=points), 1)
 
 
@@ -161,8 +159,7 @@ def test_a_v1_ttl_in_milliseconds_is_whole():
     with pytest.raises(UsageError, match=r"^ttl_ticks: 10001 ticks are not whole milliseconds"):
         encode(PLAIN.replace(ttl_ticks=10_001), 1)
     assert (
-        decode(encode(PLAIN.replace(ttl_ticks=10_001), 1, ttl_unit="ticks"), ttl_unit="ticks").ttl_ticks
-        == 10_001
+        decode(encode(PLAIN.replace(ttl_ticks=10_001), 1, ttl_unit="ticks"), ttl_unit="ticks").ttl_ticks == 10_001
     )
 
 
@@ -245,3 +242,11 @@ def test_encoding_leaves_the_message_as_it_was():
     with refused("hops"):
         encode(PLAIN.replace(hops=-1))
     assert before == PLAIN
+
+
+@pytest.mark.parametrize("version", [-1, 65536])
+def test_a_number_that_no_format_has_as_a_version_is_not_written_into_v1_either(version):
+    with refused("version"):
+        encode(PLAIN.replace(version=version), 1)
+    with refused("callback_points"):
+        encode(PLAIN.replace(callback_points=(MessageId(b"placed", version),)), 1)

@@ -91,9 +91,7 @@ def test_values_are_told_as_a_person_would_say_them():
 
 
 def test_v1_numbers_and_names_are_told_too():
-    old = Message(
-        b"A", version=b"1.0", body_frames=(b"",), ttl_ticks=50_000_000, trace_options=2, wire_version=1
-    )
+    old = Message(b"A", version=b"1.0", body_frames=(b"",), ttl_ticks=50_000_000, trace_options=2, wire_version=1)
     told = values(explain(encode(old, 1)))
     assert told["ttl"] == "5000 (5 s)"
     assert told["distribution"] == "unicast"

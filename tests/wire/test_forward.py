@@ -44,9 +44,7 @@ OLD = Message(
 )
 ORDERS = list(itertools.permutations(CANONICAL))
 
-forwardable = versioned_messages(hops=st.integers(0, 0xFFFE)) | v1_messages(
-    hops=st.integers(-(2**31), 2**31 - 2)
-)
+forwardable = versioned_messages(hops=st.integers(0, 0xFFFE)) | v1_messages(hops=st.integers(-(2**31), 2**31 - 2))
 
 
 def sent_on(message, router=HERE, **changes):

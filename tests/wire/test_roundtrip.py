@@ -182,9 +182,7 @@ def test_peeking_touches_only_the_selectors_and_what_tells_the_format(message):
     "message",
     [
         Message(b"body below", body_frames=(b"", b"top"), socket_identity=None),
-        Message(
-            b"one of each", body_frames=(b"top",), routing=(RouterAddress("", b"n"),), socket_identity=None
-        ),
+        Message(b"one of each", body_frames=(b"top",), routing=(RouterAddress("", b"n"),), socket_identity=None),
         Message(b"only fixed frames", body_frames=(), socket_identity=None),
     ],
 )

@@ -14,9 +14,7 @@ EDGE_FILES = {"edge_v1": 1, "edge_v4": 4, "edge_v5_int": 5, "edge_v5": 5}
 ALGORITHMS = {"HMACMD5": "md5", "HMACSHA1": "sha1", "HMACSHA256": "sha256", "HMACSHA512": "sha512"}
 
 CASES = [
-    pytest.param(case, id=f"{revision}-{case['name']}")
-    for revision in WIRE_VERSIONS
-    for case in load(revision)
+    pytest.param(case, id=f"{revision}-{case['name']}") for revision in WIRE_VERSIONS for case in load(revision)
 ]
 SIGNED_CASES = [param for param in CASES if "mac" in param.values[0]]
 EDGES = [pytest.param(file, case, id=f"{file}-{case['name']}") for file in EDGE_FILES for case in load(file)]
@@ -114,15 +112,11 @@ def test_peeking_at_a_vector_shows_what_decoding_does(case):
 @pytest.mark.parametrize("case", SIGNED_CASES)
 def test_the_signature_is_the_mac_over_the_signed_fields(case):
     message = read(case)
-    signed = {name: getattr(message, name) for name in SIGNED} | {
-        "version": message.version.to_bytes(2, "little")
-    }
+    signed = {name: getattr(message, name) for name in SIGNED} | {"version": message.version.to_bytes(2, "little")}
     content = b"".join(signed[name] for name in SIGNED)
     mac = case["mac"]
     assert content.hex() == mac["inputhex"]
-    assert (
-        hmac.digest(bytes.fromhex(mac["keyhex"]), content, ALGORITHMS[mac["algorithm"]]) == message.signature
-    )
+    assert hmac.digest(bytes.fromhex(mac["keyhex"]), content, ALGORITHMS[mac["algorithm"]]) == message.signature
 
 
 def test_every_algorithm_has_a_signed_vector():

@@ -56,6 +56,7 @@ def compile_layout(layout: Layout) -> Codec:
         "decoding_fault": faults.decoding_fault,
         "encoding_fault": faults.encoding_fault,
         "join": b"".join,
+        "opaque_version": _opaque_version,
         "translated_trace": faults.translated_trace,
     }
     numeric = [field for field in layout.fields if field.kind.width]
@@ -66,6 +67,15 @@ def compile_layout(layout: Layout) -> Codec:
         namespace[f"pack_{code}"] = compiled.pack
     exec(compile(text, name, "exec"), namespace)  # noqa: S102 - our own tables, nothing from outside
     return Codec(layout, *(namespace[function] for function in ("peek", "decode", "encode", "forward")))
+
+
+def _opaque_version(version: int | bytes) -> bytes:
+    """A version as V1 has it: a number N is written as N.0."""
+    if not isinstance(version, int):
+        return version
+    if not 0 <= version <= 0xFFFF:
+        raise ValueError
+    return b"%d.0" % version
 
 
 def source(layout: Layout) -> str:
@@ -231,15 +241,14 @@ def _refusals(layout: Layout) -> list[str]:
     if layout.ticks_per_ttl != 1:
         lines += ["if ttl % ttl_scale:", "    raise ValueError", "ttl //= ttl_scale"]
     if not layout.numbered:
-        lines += ["if isinstance(version, int):", '    version = b"%d.0" % version']
+        lines += ["version = opaque_version(version)"]
     return lines
 
 
 def _point_frames(layout: Layout, callbacks: Section) -> str:
-    opaque = '(b"%d.0" % point.version if isinstance(point.version, int) else point.version)'
     frames = {
         "identity": "point.identity",
-        "version": "pack_H(point.version)" if layout.numbered else opaque,
+        "version": "pack_H(point.version)" if layout.numbered else "opaque_version(point.version)",
         "partition": "point.partition",
     }
     return ", ".join(frames[field.name] for field in reversed(callbacks.entry))

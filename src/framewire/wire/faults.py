@@ -176,14 +176,14 @@ def _section_problems(layout: Layout, message: Message) -> Iterator[UsageError]:
 
 
 def _version_problems(layout: Layout, name: str, version: object) -> Iterator[UsageError]:
-    if layout.numbered:
-        if isinstance(version, bytes):
+    if isinstance(version, bytes):
+        if layout.numbered:
             detail = "is not a number; upgrade() turns a V1 message into V5"
             yield UsageError(f"{name}: the version {version!r} {detail}")
-        elif not (isinstance(version, int) and 0 <= version <= 0xFFFF):
-            yield UsageError(f"{name}: the version {version!r} does not fit u16")
-    elif not isinstance(version, bytes | int):
+    elif not isinstance(version, int):
         yield UsageError(f"{name}: the version {version!r} is neither bytes nor a number")
+    elif not 0 <= version <= 0xFFFF:
+        yield UsageError(f"{name}: the version {version!r} does not fit u16")
 
 
 def _number_problems(name: str, field: Field, value: object, scale: int) -> Iterator[UsageError]:
