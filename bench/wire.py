@@ -186,9 +186,7 @@ def rows():
     ]
     if KeyRing is not None:
         ring = KeyRing([DomainKey("shop", bytes(range(32)))], identities={"shop": ["orders.*"]})
-        signing = Row(
-            "sign and verify, HMAC-SHA256", lambda message: ring.verify(ring.sign(message)), TYPICAL
-        )
+        signing = Row("sign and verify, HMAC-SHA256", lambda message: ring.verify(ring.sign(message)), TYPICAL)
         found.append(signing)
     return found
 

@@ -144,9 +144,7 @@ def _peeked(frames: Frames) -> str:
     except WireError as error:
         promise(error.reason == expected, "peek and reference differ", error, expected)
         return error.reason
-    promise(
-        reference.plain_selectors(selectors) == expected, "peek and reference differ", selectors, expected
-    )
+    promise(reference.plain_selectors(selectors) == expected, "peek and reference differ", selectors, expected)
     return "selectors"
 
 
@@ -294,9 +292,7 @@ def _number(rng: random.Random, frames: Frames, at: int) -> None:
     """Keep the size of a frame, and make its number one that some check could get wrong."""
     size = len(frames[at])
     if size in (2, 4, 8):
-        near = rng.choice(
-            (0, 1, 2, 3, 15, 16, 17, 18, 19, len(frames) + rng.randrange(-3, 4), 2 ** (8 * size - 1))
-        )
+        near = rng.choice((0, 1, 2, 3, 15, 16, 17, 18, 19, len(frames) + rng.randrange(-3, 4), 2 ** (8 * size - 1)))
         frames[at] = (rng.choice((near, -near)) % 2 ** (8 * size)).to_bytes(size, "little")
 
 
@@ -317,9 +313,7 @@ def _v1_number(rng: random.Random, frames: Frames, _at: int) -> None:
 
 
 def _trailer(rng: random.Random, frames: Frames, _at: int) -> None:
-    frames[-1] = rng.choice(
-        (b"\x05\x00", b"\x05\x00\x00\x00", b"\x04\x00", b"\x04\x00\x00\x00", b"\x06\x00", b"")
-    )
+    frames[-1] = rng.choice((b"\x05\x00", b"\x05\x00\x00\x00", b"\x04\x00", b"\x04\x00\x00\x00", b"\x06\x00", b""))
 
 
 def _not_text(rng: random.Random, frames: Frames, at: int) -> None:

@@ -17,6 +17,7 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "inspect": "Show recorded messages, frame by frame.",
+    "rendezvous": "Run a server through which nodes find each other.",
 }
 """Every command, with its line in the help. Command ``x`` is the function ``x`` of ``framewire.cli.x``."""
 

@@ -1,0 +1,196 @@
+"""What framewire does today, in a minute: `make demo`.
+
+It shows the wire (recorded messages, taken apart, verified, and refused) and a node at work (a flow through
+several actors, a broadcast, a failure, an overload), and it checks what it shows: if a figure is not what it
+must be, the demo fails.
+"""
+
+import asyncio
+import json
+import secrets
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+from click.testing import CliRunner
+from rich.console import Console
+
+import framewire as fw
+from framewire.cli import main as framewire
+from framewire.wire import encode
+
+console = Console(highlight=False)
+here = Path(__file__).parent
+
+
+@fw.message("shop.order")
+class Order(msgspec.Struct):
+    number: int
+    article: str
+    amount: int
+
+
+@fw.message("shop.reserved")
+class Reserved(msgspec.Struct):
+    number: int
+    cents: int
+
+
+@fw.message("shop.paid")
+class Paid(msgspec.Struct):
+    number: int
+
+
+@fw.message("shop.shipped")
+class Shipped(msgspec.Struct):
+    number: int
+    parcel: str
+
+
+@fw.message("shop.roll_call")
+class RollCall(msgspec.Struct):
+    pass
+
+
+@fw.message("shop.present")
+class Present(msgspec.Struct):
+    name: str
+
+
+class Department(fw.Actor):
+    @fw.handles(RollCall)
+    async def present(self, _: RollCall) -> Present:
+        return Present(type(self).__name__)
+
+
+class Stock(Department):
+    prices = {"tea": 420, "cup": 900}  # noqa: RUF012 - a constant of the demo
+
+    @fw.handles(Order)
+    async def reserve(self, order: Order) -> Reserved:
+        return Reserved(order.number, self.prices[order.article] * order.amount)
+
+
+class Payment(Department):
+    @fw.handles(Reserved)
+    async def pay(self, reserved: Reserved) -> Paid:
+        if reserved.cents > 100_000:
+            raise PermissionError(f"order {reserved.number} is over the limit")
+        return Paid(reserved.number)
+
+
+class Shipping(Department):
+    concurrency = 8
+
+    @fw.handles(Paid)
+    async def ship(self, paid: Paid) -> Shipped:
+        return Shipped(paid.number, f"FW-{paid.number:06d}")
+
+
+class Slow(fw.Actor):
+    mailbox = 10
+    overflow = "reject"
+
+    @fw.handles(Present)
+    async def file(self, _: Present) -> None:
+        await asyncio.sleep(0.01)
+
+
+def check(what: str, *, holds: bool) -> None:
+    console.print(f"  [green]✓[/] {what}" if holds else f"  [bold red]✗ {what}[/]")
+    if not holds:
+        sys.exit(f"the demo failed: {what}")
+
+
+@contextmanager
+def chapter(title: str) -> Iterator[None]:
+    console.print()
+    console.rule(f"[bold]{title}", align="left")
+    yield
+
+
+def inspect(*arguments: str, stdin: str | None = None) -> tuple[int, str]:
+    result = CliRunner().invoke(framewire, ["inspect", *arguments], input=stdin, color=console.is_terminal)
+    return result.exit_code, result.stdout
+
+
+def the_wire() -> None:
+    recorded = str(here / "recorded.jsonl")
+    with chapter("1. Three generations of one wire format, recorded from the original"):
+        code, shown = inspect("--brief", "--ttl-unit", "ticks", recorded)
+        console.out(shown, end="", highlight=False)
+        check("four messages are read, and the damaged one is told as such", holds=code == 1)
+    with chapter("2. One of them, frame by frame from the end"):
+        _, shown = inspect("--only", "the same in V5", recorded)
+        console.out(shown, end="", highlight=False)
+    with chapter("3. Signed, verified, tampered with"), tempfile.TemporaryDirectory() as folder:
+        secret = secrets.token_bytes(32)
+        keys = Path(folder, "keys.toml")
+        keys.touch(mode=0o600)
+        keys.write_text(f'[payments]\nkey = "hex:{secret.hex()}"\nidentities = ["pay.*"]\n')
+        order = fw.Message(b"pay.order", body_frames=(b'{"cents": 420}',), correlation_id=b"flow-1")
+        signed = fw.KeyRing.from_file(keys).sign(order)
+        forged = signed.replace(body=b'{"cents": 1}')
+        for name, message, expected in [("as it was sent", signed, 0), ("with another sum", forged, 1)]:
+            line = json.dumps({"name": name, "frames": [frame.hex() for frame in encode(message)]})
+            code, shown = inspect("--brief", "--verify", str(keys), "-", stdin=line)
+            console.out(shown, end="", highlight=False)
+            check("verified" if expected == 0 else "refused", holds=code == expected)
+
+
+async def the_node() -> None:
+    async with fw.Node(timeout=5) as node:
+        for department in (Stock(), Payment(), Shipping()):
+            await node.host(department)
+        with chapter("4. A thousand orders: stock, payment, shipping, and straight back"):
+            orders = [node.hub.ask(Order(n, "tea", 1 + n % 3), Shipped) for n in range(1000)]
+            shipped = await asyncio.gather(*orders)
+            for actor in node.stats().actors:
+                for handler in actor.handlers:
+                    if handler.handled > 1:
+                        mean = handler.seconds / handler.handled * 1e6
+                        console.print(
+                            f"  {handler.name:18} {handler.message:18} {handler.handled:5}  {mean:5.1f} µs"
+                        )
+            check("all of them are shipped", holds=sorted(s.number for s in shipped) == list(range(1000)))
+        with chapter("5. A broadcast, gathered"):
+            present = await node.hub.gather(RollCall(), Present, stop_after=3)
+            console.print("  present:", ", ".join(sorted(p.name for p in present)))
+            check("every department answers", holds=len(present) == 3)
+        with chapter("6. Failures reach whoever asked"):
+            await failure(node, Order(1, "cup", 500), fw.RemoteError, "PermissionError")
+            await failure(node, Order(2, "coffee", 1), fw.RemoteError, "KeyError")
+            await failure(node, Shipped(1, ""), fw.NoRoute, "nobody handles it")
+        with chapter("7. More than an actor can take"):
+            await node.host(Slow())
+            refused = 0
+            for n in range(100):
+                try:
+                    await node.hub.tell(Present(str(n)))
+                except fw.Overloaded:
+                    refused += 1
+            letters = node.dead_letters.counts
+            counted = ", ".join(f"{count} {reason}" for reason, count in letters.items())
+            console.print(f"  100 sent, {refused} refused; dead letters: {counted}")
+            check("every refusal is a dead letter", holds=letters[fw.Reason.OVERLOADED] == refused > 0)
+        left = node.stats().totals["pending"]
+    check("nothing is left open", holds=left == 0)
+
+
+async def failure(node: fw.Node, payload: object, kind: type[fw.MessageError], words: str) -> None:
+    try:
+        await node.hub.ask(payload, Shipped)
+    except fw.MessageError as error:
+        console.print(f"  [red]{type(error).__name__}[/]: {error}", markup=True)
+        check(f"{kind.__name__} with the reason", holds=isinstance(error, kind) and words in str(error))
+    else:
+        check(f"{kind.__name__} with the reason", holds=False)
+
+
+if __name__ == "__main__":
+    the_wire()
+    asyncio.run(the_node())
+    console.print("\nNext: [bold]examples/hello.py[/], [bold]docs/[/], and `framewire inspect --help`.")

@@ -1,0 +1,1 @@
+"""Many nodes: sockets, discovery, liveness."""

@@ -1,0 +1,353 @@
+/* Whole messages in and out of a ZeroMQ socket, one call each.
+
+   A message has 20 to 40 frames, and a call from Python for every frame costs 20 times what libzmq needs for it.
+   Sockets, options and life cycle stay pyzmq's: this only calls the libzmq that pyzmq has loaded, on the socket
+   that pyzmq owns. All calls are non-blocking and keep the GIL. */
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stddef.h>
+#include <structmember.h>
+
+enum { DONTWAIT = 1, SNDMORE = 2 };
+
+/* zmq_msg_t: 64 opaque bytes, by libzmq's stable ABI. */
+typedef union {
+    unsigned char opaque[64];
+    void *alignment;
+} frame_t;
+
+static struct {
+    int (*msg_init)(frame_t *);
+    int (*msg_recv)(frame_t *, void *, int);
+    int (*msg_close)(frame_t *);
+    int (*msg_more)(const frame_t *);
+    void *(*msg_data)(frame_t *);
+    size_t (*msg_size)(const frame_t *);
+    int (*send)(void *, const void *, size_t, int);
+    int (*error)(void);
+} zmq;
+
+static PyObject *closed_name, *underlying_name;
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *socket;
+    unsigned long owner;
+    Py_ssize_t max_frames;
+    Py_ssize_t max_bytes;
+    unsigned long long oversized;
+} Channel;
+
+/* The socket's pointer, or NULL with an exception: a closed socket's pointer is never used, nor another thread's. */
+static void *
+pointer_of(Channel *self)
+{
+    if (PyThread_get_thread_ident() != self->owner) {
+        PyErr_SetString(PyExc_RuntimeError, "a channel belongs to the thread that made it");
+        return NULL;
+    }
+    PyObject *closed = PyObject_GetAttr(self->socket, closed_name);
+    if (closed == NULL)
+        return NULL;
+    int is_closed = PyObject_IsTrue(closed);
+    Py_DECREF(closed);
+    if (is_closed < 0)
+        return NULL;
+    PyObject *underlying = is_closed ? NULL : PyObject_GetAttr(self->socket, underlying_name);
+    if (underlying == NULL) {
+        if (is_closed) {
+            errno = ENOTSOCK;
+            PyErr_SetFromErrno(PyExc_OSError);
+        }
+        return NULL;
+    }
+    void *pointer = PyLong_AsVoidPtr(underlying);
+    Py_DECREF(underlying);
+    if (pointer == NULL && !PyErr_Occurred()) {
+        errno = ENOTSOCK;
+        PyErr_SetFromErrno(PyExc_OSError);
+    }
+    return pointer;
+}
+
+static PyObject *
+raise_error(int number)
+{
+    errno = number;
+    return PyErr_SetFromErrno(PyExc_OSError);
+}
+
+typedef enum { MESSAGE, NOTHING, OVERSIZED, FAILED } received_t;
+
+/* One message. Whatever goes wrong, all of its frames are taken off the socket, so that the next call starts with
+   the next message. */
+static received_t
+receive_one(Channel *self, void *socket, PyObject **message)
+{
+    frame_t frame;
+    zmq.msg_init(&frame);
+    if (zmq.msg_recv(&frame, socket, DONTWAIT) < 0) {
+        int number = zmq.error();
+        zmq.msg_close(&frame);
+        if (number == EAGAIN || number == EINTR)
+            return NOTHING;
+        raise_error(number);
+        return FAILED;
+    }
+    PyObject *frames = PyList_New(0);
+    received_t outcome = frames == NULL ? FAILED : MESSAGE;
+    Py_ssize_t bytes = 0;
+    for (;;) {
+        size_t size = zmq.msg_size(&frame);
+        if (outcome == MESSAGE) {
+            if (PyList_GET_SIZE(frames) >= self->max_frames || size > (size_t)(self->max_bytes - bytes)) {
+                outcome = OVERSIZED;
+            }
+            else {
+                bytes += (Py_ssize_t)size;
+                PyObject *part = PyBytes_FromStringAndSize(zmq.msg_data(&frame), (Py_ssize_t)size);
+                if (part == NULL || PyList_Append(frames, part) < 0)
+                    outcome = FAILED;
+                Py_XDECREF(part);
+            }
+        }
+        int more = zmq.msg_more(&frame);
+        zmq.msg_close(&frame);
+        if (!more)
+            break;
+        zmq.msg_init(&frame);
+        int received;
+        do {
+            received = zmq.msg_recv(&frame, socket, DONTWAIT);
+        } while (received < 0 && zmq.error() == EINTR);
+        if (received < 0) { /* the rest of a message is always there, unless the context is going down */
+            int number = zmq.error();
+            zmq.msg_close(&frame);
+            if (outcome != FAILED)
+                raise_error(number);
+            outcome = FAILED;
+            break;
+        }
+    }
+    if (outcome == MESSAGE)
+        *message = frames;
+    else
+        Py_XDECREF(frames);
+    return outcome;
+}
+
+static PyObject *
+channel_receive(Channel *self, PyObject *argument)
+{
+    Py_ssize_t limit = PyLong_AsSsize_t(argument);
+    if (limit == -1 && PyErr_Occurred())
+        return NULL;
+    void *socket = pointer_of(self);
+    if (socket == NULL)
+        return NULL;
+    PyObject *messages = PyList_New(0);
+    if (messages == NULL)
+        return NULL;
+    for (Py_ssize_t taken = 0; taken < limit; taken++) {
+        PyObject *message = NULL;
+        received_t outcome = receive_one(self, socket, &message);
+        if (outcome == NOTHING)
+            break;
+        if (outcome == OVERSIZED) {
+            self->oversized++;
+            continue;
+        }
+        if (outcome == FAILED || PyList_Append(messages, message) < 0) {
+            Py_XDECREF(message);
+            if (PyList_GET_SIZE(messages) > 0 && PyErr_ExceptionMatches(PyExc_OSError)) {
+                PyErr_Clear(); /* what was received counts; the error will come again */
+                break;
+            }
+            Py_DECREF(messages);
+            return NULL;
+        }
+        Py_DECREF(message);
+    }
+    return messages;
+}
+
+static PyObject *
+channel_send(Channel *self, PyObject *argument)
+{
+    void *socket = pointer_of(self);
+    if (socket == NULL)
+        return NULL;
+    PyObject *frames = PySequence_Fast(argument, "frames must be a list of bytes");
+    if (frames == NULL)
+        return NULL;
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(frames);
+    PyObject **items = PySequence_Fast_ITEMS(frames);
+    PyObject *result = NULL;
+    if (count == 0) {
+        PyErr_SetString(PyExc_ValueError, "a message has at least one frame");
+        goto done;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (!PyBytes_Check(items[i])) {
+            PyErr_Format(PyExc_TypeError, "frame %zd is %s, not bytes", i, Py_TYPE(items[i])->tp_name);
+            goto done;
+        }
+    }
+    for (Py_ssize_t i = 0; i < count; i++) {
+        int flags = DONTWAIT | (i + 1 < count ? SNDMORE : 0);
+        int sent;
+        do {
+            sent = zmq.send(socket, PyBytes_AS_STRING(items[i]), (size_t)PyBytes_GET_SIZE(items[i]), flags);
+        } while (sent < 0 && zmq.error() == EINTR);
+        if (sent < 0) {
+            int number = zmq.error();
+            if (number == EAGAIN && i == 0)
+                result = Py_NewRef(Py_False);
+            else
+                raise_error(number);
+            goto done;
+        }
+    }
+    result = Py_NewRef(Py_True);
+done:
+    Py_DECREF(frames);
+    return result;
+}
+
+static int
+channel_init(Channel *self, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"socket", "max_frames", "max_bytes", NULL};
+    PyObject *socket;
+    Py_ssize_t max_frames, max_bytes;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Onn", names, &socket, &max_frames, &max_bytes))
+        return -1;
+    if (zmq.send == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "load() has not been called");
+        return -1;
+    }
+    if (max_frames < 1 || max_bytes < 0) {
+        PyErr_SetString(PyExc_ValueError, "max_frames must be at least 1 and max_bytes not negative");
+        return -1;
+    }
+    Py_XSETREF(self->socket, Py_NewRef(socket));
+    self->owner = PyThread_get_thread_ident();
+    self->max_frames = max_frames;
+    self->max_bytes = max_bytes;
+    self->oversized = 0;
+    return 0;
+}
+
+static int
+channel_traverse(Channel *self, visitproc visit, void *arg)
+{
+    Py_VISIT(self->socket);
+    return 0;
+}
+
+static int
+channel_clear(Channel *self)
+{
+    Py_CLEAR(self->socket);
+    return 0;
+}
+
+static void
+channel_dealloc(Channel *self)
+{
+    PyObject_GC_UnTrack(self);
+    channel_clear(self);
+    Py_TYPE(self)->tp_free((PyObject *)self);
+}
+
+static PyMethodDef channel_methods[] = {
+    {"receive", (PyCFunction)channel_receive, METH_O, "Up to so many whole messages that are there now."},
+    {"send", (PyCFunction)channel_send, METH_O, "Send a whole message; False where there is no room for it."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMemberDef channel_members[] = {
+    {"oversized", T_ULONGLONG, offsetof(Channel, oversized), READONLY, "Messages dropped for their size."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+static PyTypeObject channel_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framewire.cluster._zmqio.Channel",
+    .tp_doc = "A pyzmq socket, for whole messages.",
+    .tp_basicsize = sizeof(Channel),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
+    .tp_new = PyType_GenericNew,
+    .tp_init = (initproc)channel_init,
+    .tp_dealloc = (destructor)channel_dealloc,
+    .tp_traverse = (traverseproc)channel_traverse,
+    .tp_clear = (inquiry)channel_clear,
+    .tp_methods = channel_methods,
+    .tp_members = channel_members,
+};
+
+/* dlsym gives an object pointer; POSIX lets it stand for a function, ISO C needs this detour. */
+#define FIND(slot, name)                                                              \
+    do {                                                                              \
+        void *found = dlsym(library, name);                                           \
+        if (found == NULL) {                                                          \
+            PyErr_SetString(PyExc_OSError, name " is not in that library");           \
+            return NULL;                                                              \
+        }                                                                             \
+        *(void **)(&zmq.slot) = found;                                                \
+    } while (0)
+
+static PyObject *
+load(PyObject *Py_UNUSED(module), PyObject *argument)
+{
+    PyObject *path;
+    if (!PyUnicode_FSConverter(argument, &path))
+        return NULL;
+    /* Already loaded by pyzmq, and with it the libzmq that it is linked to: this only finds it again. */
+    void *library = dlopen(PyBytes_AS_STRING(path), RTLD_NOW | RTLD_NOLOAD);
+    Py_DECREF(path);
+    if (library == NULL) {
+        PyErr_SetString(PyExc_OSError, "that library is not loaded");
+        return NULL;
+    }
+    FIND(msg_init, "zmq_msg_init");
+    FIND(msg_recv, "zmq_msg_recv");
+    FIND(msg_close, "zmq_msg_close");
+    FIND(msg_more, "zmq_msg_more");
+    FIND(msg_data, "zmq_msg_data");
+    FIND(msg_size, "zmq_msg_size");
+    FIND(error, "zmq_errno");
+    FIND(send, "zmq_send"); /* last: Channel takes it as the sign that all are there */
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef functions[] = {
+    {"load", load, METH_O, "Find libzmq through the extension module of pyzmq, given its path."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "framewire.cluster._zmqio",
+    .m_doc = "Whole messages in and out of a ZeroMQ socket.",
+    .m_size = -1,
+    .m_methods = functions,
+};
+
+PyMODINIT_FUNC
+PyInit__zmqio(void)
+{
+    closed_name = PyUnicode_InternFromString("closed");
+    underlying_name = PyUnicode_InternFromString("underlying");
+    if (closed_name == NULL || underlying_name == NULL || PyType_Ready(&channel_type) < 0)
+        return NULL;
+    PyObject *created = PyModule_Create(&module);
+    if (created == NULL || PyModule_AddObjectRef(created, "Channel", (PyObject *)&channel_type) < 0) {
+        Py_XDECREF(created);
+        return NULL;
+    }
+    return created;
+}

@@ -1,0 +1,117 @@
+"""Whole messages in and out of a ZeroMQ socket.
+
+There are two makes of ``Channel`` that behave alike: one compiled, which spends a microsecond or two on a message,
+and one on pyzmq alone, for where there was no compiler or ``FRAMEWIRE_PURE=1`` is set. Neither blocks.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+import zmq
+from zmq.backend import Socket as _Socket
+
+__all__ = ["COMPILED", "Channel", "PureChannel", "open_channel"]
+
+MAX_FRAMES = 10_000
+MAX_BYTES = 256 * 1024 * 1024
+
+
+class Channel(Protocol):
+    """A socket for whole messages. It belongs to the thread that made it."""
+
+    @property
+    def oversized(self) -> int:
+        """How many messages were dropped for having too many frames or bytes."""
+
+    def receive(self, limit: int, /) -> list[list[bytes]]:
+        """Up to so many messages that are there now."""
+
+    def send(self, frames: Sequence[bytes], /) -> bool:
+        """Send a message; False where there is no room for it now. ``OSError`` for what will not pass."""
+
+
+class PureChannel:
+    """The same on pyzmq alone."""
+
+    def __init__(self, socket: zmq.Socket[bytes], max_frames: int, max_bytes: int) -> None:
+        if max_frames < 1 or max_bytes < 0:
+            raise ValueError("max_frames must be at least 1 and max_bytes not negative")
+        self._socket = socket
+        self._max_frames = max_frames
+        self._max_bytes = max_bytes
+        self.oversized = 0
+
+    def receive(self, limit: int, /) -> list[list[bytes]]:
+        # The backend's own calls: pyzmq's convenience around them takes as long as they do.
+        messages: list[list[bytes]] = []
+        socket, receive, get = self._socket, _Socket.recv, _Socket.get
+        for _ in range(limit):
+            try:
+                frames = [receive(socket, zmq.NOBLOCK)]
+                size = len(frames[0])
+                while get(socket, zmq.RCVMORE):
+                    frame = receive(socket, 0)
+                    size += len(frame)
+                    if len(frames) <= self._max_frames and size <= self._max_bytes:
+                        frames.append(frame)
+            except zmq.Again:
+                break
+            except zmq.ZMQError as problem:
+                if messages:
+                    break  # what was received counts; the error will come again
+                raise _os_error(problem) from None
+            if len(frames) > self._max_frames or size > self._max_bytes:
+                self.oversized += 1
+            else:
+                messages.append(frames)
+        return messages
+
+    def send(self, frames: Sequence[bytes], /) -> bool:
+        if not frames:
+            raise ValueError("a message has at least one frame")
+        for index, frame in enumerate(frames):
+            if not isinstance(frame, bytes):
+                raise TypeError(f"frame {index} is {type(frame).__name__}, not bytes")
+        socket, send, last = self._socket, _Socket.send, len(frames) - 1
+        try:
+            for index, frame in enumerate(frames):
+                send(socket, frame, zmq.NOBLOCK if index == last else zmq.NOBLOCK | zmq.SNDMORE)
+        except zmq.Again:
+            return False
+        except zmq.ZMQError as problem:
+            raise _os_error(problem) from None
+        return True
+
+
+def _os_error(problem: zmq.ZMQError) -> OSError:
+    number = problem.errno or errno.EIO
+    return OSError(number, os.strerror(number))
+
+
+def _compiled() -> type | None:
+    if os.environ.get("FRAMEWIRE_PURE", "") not in ("", "0"):
+        return None
+    try:
+        from zmq.backend.cython import _zmq  # noqa: PLC0415 - not there on other backends
+
+        from framewire.cluster import _zmqio  # type: ignore[attr-defined] # noqa: PLC0415 - may not be built
+
+        _zmqio.load(_zmq.__file__)
+    except (ImportError, OSError):
+        return None
+    return _zmqio.Channel  # type: ignore[no-any-return]
+
+
+_CompiledChannel = _compiled()
+COMPILED = _CompiledChannel is not None
+"""Whether the compiled channel is in use."""
+
+
+def open_channel(socket: zmq.Socket[bytes], max_frames: int = MAX_FRAMES, max_bytes: int = MAX_BYTES) -> Channel:
+    """A channel on a socket: the compiled one where it can be had."""
+    make = _CompiledChannel or PureChannel
+    return make(socket, max_frames, max_bytes)  # type: ignore[no-any-return]

@@ -1,0 +1,207 @@
+"""The ways to other nodes: one ROUTER socket, and for each peer a bounded queue of what it cannot take yet.
+
+A peer is addressed by its identity, so a message never reaches a node that has taken another's place. While a
+connection is being made, or made again, messages wait; when that takes too long the peer is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+from collections import deque
+from collections.abc import Callable
+
+import zmq
+
+from framewire.cluster.channel import open_channel
+from framewire.cluster.settings import ClusterSettings
+from framewire.cluster.sockets import connect, make_socket
+from framewire.errors import MessageError, Overloaded, Unreachable
+from framewire.node.mailbox import Room
+from framewire.wire.message import readable
+
+__all__ = ["Links"]
+
+log = logging.getLogger("framewire.cluster")
+
+_FIRST_TRY, _LAST_TRY = 0.001, 0.05
+_TOO_MANY_WAITING = 10
+"""How many times the queue's length of senders may wait beyond it."""
+
+
+class _Link:
+    __slots__ = ("identity", "queue", "silent_since", "timer", "tries", "uri")
+
+    def __init__(self, identity: bytes, uri: str) -> None:
+        self.identity = identity
+        self.uri = uri
+        self.queue: deque[tuple[list[bytes], Room | None]] = deque()
+        self.silent_since: float | None = None
+        self.tries = 0
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Links:
+    """Connections to other nodes, made when they are first needed."""
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        settings: ClusterSettings,
+        *,
+        lost: Callable[[bytes], None],
+        undelivered: Callable[[list[bytes], MessageError], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._settings = settings
+        self._lost = lost
+        self._undelivered = undelivered
+        self._socket = make_socket(
+            context,
+            zmq.ROUTER,
+            ROUTER_MANDATORY=1,
+            SNDHWM=settings.send_queue,
+            RECONNECT_IVL=50,
+            RECONNECT_IVL_MAX=2000,
+        )
+        self._channel = open_channel(self._socket)
+        self._links: dict[bytes, _Link] = {}
+        self._known: dict[bytes, str] = {}
+        self._descriptor = int(self._socket.getsockopt(zmq.FD))
+        self._loop.add_reader(self._descriptor, self._flush_all)
+
+    @property
+    def queued(self) -> int:
+        """Messages that wait for their peers."""
+        return sum(len(link.queue) for link in self._links.values())
+
+    def learn(self, identity: bytes, uri: str) -> None:
+        """Remember where a node is reached."""
+        known = self._known.get(identity)
+        if known is not None and known != uri:
+            self.forget(identity, "it has moved")
+        self._known[identity] = uri
+
+    def forget(self, identity: bytes, why: str) -> None:
+        """Let go of a node, and tell of everything that still waits for it."""
+        self._known.pop(identity, None)
+        link = self._links.pop(identity, None)
+        if link is None:
+            return
+        if link.timer is not None:
+            link.timer.cancel()
+        if not any(other.uri == link.uri for other in self._links.values()):
+            try:
+                self._socket.disconnect(link.uri)
+            except zmq.ZMQError as problem:
+                log.debug("disconnecting from %s: %s", link.uri, problem)
+        for frames, room in link.queue:
+            if room is None or not room.done():
+                self._undelivered(frames, Unreachable(f"node {readable(identity)} is gone: {why}"))
+            if room is not None and not room.done():
+                room.set_result(None)
+
+    def send(self, identity: bytes, frames: list[bytes]) -> Room | None:
+        """Send a message to a node, at once or as soon as it can be; what is returned is done by then."""
+        link = self._links.get(identity) or self._connect(identity)
+        frames[0] = identity
+        if not link.queue:
+            try:
+                if self._channel.send(frames):
+                    link.silent_since = None
+                    return None
+            except OSError as problem:
+                if problem.errno != errno.EHOSTUNREACH:
+                    raise Unreachable(f"node {readable(identity)}: {problem.strerror}") from None
+        return self._enqueue(link, frames)
+
+    def _connect(self, identity: bytes) -> _Link:
+        uri = self._known.get(identity)
+        if uri is None:
+            raise Unreachable(f"nobody knows where node {readable(identity)} is")
+        if not any(link.uri == uri for link in self._links.values()):
+            connect(self._socket, uri)
+        link = self._links[identity] = _Link(identity, uri)
+        return link
+
+    def _enqueue(self, link: _Link, frames: list[bytes]) -> Room | None:
+        limit = self._settings.send_queue
+        room: Room | None = None
+        if len(link.queue) >= limit:
+            full = f"{len(link.queue)} messages already wait for node {readable(link.identity)}"
+            if self._settings.send_overflow == "drop_oldest":
+                dropped, waiting = link.queue.popleft()
+                self._undelivered(dropped, Overloaded(full))
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(None)
+            elif self._settings.send_overflow == "reject" or len(link.queue) >= limit * _TOO_MANY_WAITING:
+                raise Overloaded(full)
+            else:
+                room = self._loop.create_future()
+        link.queue.append((frames, room))
+        if link.timer is None:
+            self._try_again(link)
+        return room
+
+    def _try_again(self, link: _Link) -> None:
+        delay = min(_LAST_TRY, _FIRST_TRY * 2 ** min(link.tries, 10))
+        link.tries += 1
+        link.timer = self._loop.call_later(delay, self._flush, link)
+
+    def _flush_all(self) -> None:
+        for link in tuple(self._links.values()):
+            if link.queue:
+                self._flush(link)
+
+    def _flush(self, link: _Link) -> None:
+        if link.timer is not None:
+            link.timer.cancel()
+            link.timer = None
+        if self._socket.closed or self._links.get(link.identity) is not link:
+            return
+        if self._drained(link):
+            link.tries = 0
+            return
+        silent = 0.0 if link.silent_since is None else self._loop.time() - link.silent_since
+        if silent > self._settings.patience:
+            self._lost(link.identity)
+        else:
+            self._try_again(link)
+
+    def _drained(self, link: _Link) -> bool:
+        """Send what the peer takes; whether that was all."""
+        while link.queue:
+            frames, room = link.queue[0]
+            if room is None or not room.cancelled():
+                try:
+                    if not self._channel.send(frames):
+                        link.silent_since = None  # it is there, only slow
+                        return False
+                except OSError as problem:
+                    if problem.errno != errno.EHOSTUNREACH:
+                        self._undelivered(frames, Unreachable(str(problem.strerror)))
+                    else:
+                        if link.silent_since is None:
+                            link.silent_since = self._loop.time()
+                        return False
+                link.silent_since = None
+                link.tries = 0
+                if room is not None and not room.done():
+                    room.set_result(None)
+            link.queue.popleft()
+        return True
+
+    def close(self, linger: int) -> None:
+        """Let go of everyone, but give what is on its way so many milliseconds to get there."""
+        self._loop.remove_reader(self._descriptor)
+        for link in tuple(self._links.values()):
+            if link.timer is not None:
+                link.timer.cancel()
+            self._drained(link)
+            for frames, room in link.queue:
+                self._undelivered(frames, Unreachable("this node is stopping"))
+                if room is not None and not room.done():
+                    room.set_result(None)
+        self._links.clear()
+        self._socket.close(linger)

@@ -1,0 +1,182 @@
+"""Signs of life, given and taken on a thread of its own.
+
+A handler may block the event loop for as long as it likes: its node goes on saying that it is there, and goes
+on noticing when others are not.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import zmq
+
+from framewire.cluster.channel import open_channel
+from framewire.cluster.service import HEARTBEAT, parse, seconds, service_message, time_span
+from framewire.cluster.settings import ClusterSettings
+from framewire.cluster.sockets import bind_first, connect, make_socket
+from framewire.errors import WireError
+from framewire.wire import decode, encode
+
+__all__ = ["Liveness"]
+
+log = logging.getLogger("framewire.cluster")
+
+_REMEMBERED = 600.0
+"""Seconds for which the heartbeat of a node that was given up is still listened for."""
+
+
+@dataclass(slots=True)
+class _Watched:
+    uri: str
+    patience: float
+    seen: float
+    lost_at: float | None = None
+
+
+class Liveness:
+    """Sends heartbeats and watches those of peers. ``lost`` and ``found`` are called on the watcher's thread."""
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        settings: ClusterSettings,
+        identity: bytes,
+        addresses: list[str],
+        *,
+        lost: Callable[[bytes], object],
+        found: Callable[[bytes], object],
+    ) -> None:
+        self._context = context
+        self._settings = settings
+        self._identity = identity
+        self._lost = lost
+        self._found = found
+        self._publisher = make_socket(context, zmq.PUB)
+        self.uri = bind_first(self._publisher, addresses)
+        self._commands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._bell_address = f"inproc://framewire-liveness-{id(self)}"
+        self._listener_bell = make_socket(context, zmq.PULL)
+        self._listener_bell.bind(self._bell_address)
+        self._bell = make_socket(context, zmq.PUSH)
+        self._bell.connect(self._bell_address)
+        self._watched: dict[bytes, _Watched] = {}
+        self._thread = threading.Thread(target=self._run, name="framewire liveness", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def watch(self, identity: bytes, uri: str, interval: float) -> None:
+        """Expect heartbeats of a node from now on."""
+        patience = max(interval, 0.001) * self._settings.misses
+        self._tell(lambda: self._begin(identity, uri, patience))
+
+    def ignore(self, identity: bytes) -> None:
+        """Expect nothing of a node any more."""
+        self._tell(lambda: self._end(identity))
+
+    def stop(self) -> None:
+        """Say nothing more."""
+        self._tell(None)
+        self._thread.join()
+        self._bell.close(0)
+
+    def _tell(self, command: Callable[[], None] | None) -> None:
+        self._commands.put(command)
+        self._bell.send(b"", zmq.NOBLOCK)
+
+    # --- on the thread
+
+    def _run(self) -> None:
+        self._subscriber = make_socket(self._context, zmq.SUB, SUBSCRIBE=b"")
+        heard = open_channel(self._subscriber)
+        poller = zmq.Poller()
+        poller.register(self._subscriber, zmq.POLLIN)
+        poller.register(self._listener_bell, zmq.POLLIN)
+        interval = self._settings.heartbeat
+        beat = encode(
+            service_message(
+                HEARTBEAT,
+                interval=time_span(interval),
+                socket_identity=self._identity,
+                health_uri=self.uri,
+            )
+        )
+        due = checked = time.monotonic()
+        try:
+            while True:
+                now = time.monotonic()
+                if now >= due:
+                    self._publisher.send_multipart(beat, zmq.NOBLOCK)
+                    due = max(due + interval, now)
+                poller.poll(max(0, math.ceil((due - time.monotonic()) * 1000)))
+                while self._listener_bell.poll(0):
+                    self._listener_bell.recv()
+                    command = self._commands.get()
+                    if command is None:
+                        return
+                    command()
+                for frames in heard.receive(1000):
+                    self._hear(frames)
+                now = time.monotonic()
+                if now - checked > 2 * interval:
+                    self._excuse(now)  # this process stood still: that others were silent means nothing
+                checked = now
+                self._check(now)
+        except zmq.ContextTerminated:
+            return
+        finally:
+            self._subscriber.close(0)
+            self._publisher.close(0)
+            self._listener_bell.close(0)
+
+    def _begin(self, identity: bytes, uri: str, patience: float) -> None:
+        known = self._watched.get(identity)
+        if known is None or known.uri != uri:
+            if known is not None:
+                self._end(identity)
+            connect(self._subscriber, uri)
+        self._watched[identity] = _Watched(uri, patience, time.monotonic())
+
+    def _end(self, identity: bytes) -> None:
+        known = self._watched.pop(identity, None)
+        if known is not None and not any(other.uri == known.uri for other in self._watched.values()):
+            try:
+                self._subscriber.disconnect(known.uri)
+            except zmq.ZMQError as problem:
+                log.debug("disconnecting from %s: %s", known.uri, problem)
+
+    def _hear(self, frames: list[bytes]) -> None:
+        try:
+            message = decode(frames)
+            beat = parse(message)
+            patience = max(seconds(beat.interval), 0.001) * self._settings.misses
+        except (WireError, ValueError) as problem:
+            log.debug("not a heartbeat: %s", problem)
+            return
+        known = self._watched.get(beat.socket_identity) if message.message_id == HEARTBEAT else None
+        if known is None:
+            return
+        known.seen = time.monotonic()
+        known.patience = patience
+        if known.lost_at is not None:
+            known.lost_at = None
+            self._found(beat.socket_identity)
+
+    def _excuse(self, now: float) -> None:
+        for watched in self._watched.values():
+            watched.seen = now
+
+    def _check(self, now: float) -> None:
+        for identity, watched in tuple(self._watched.items()):
+            if watched.lost_at is not None:
+                if now - watched.lost_at > _REMEMBERED:
+                    self._end(identity)
+            elif now - watched.seen > watched.patience:
+                watched.lost_at = now
+                self._lost(identity)

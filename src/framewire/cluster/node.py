@@ -1,0 +1,53 @@
+"""The node that users make: one that can be told how to find others."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from framewire.cluster.settings import ClusterSettings
+from framewire.cluster.transport import SocketTransport
+from framewire.node import node
+from framewire.node.clock import Clock
+from framewire.node.transport import Transport
+from framewire.security import KeyRing
+
+__all__ = ["Node"]
+
+_OPTIONS = frozenset(field.name for field in dataclasses.fields(ClusterSettings))
+
+
+class Node(node.Node):
+    """Hosts actors, and sends messages to them and to those of other nodes.
+
+    ``Node()`` is a world of its own. ``Node(rendezvous=["tcp://host:7400"])`` is part of a cluster, and so is one
+    with ``peers`` or ``bind``. Use it with ``async with``, which also makes SIGTERM and SIGINT stop it in good
+    order. Further options are those of ``Settings`` and ``ClusterSettings``.
+    """
+
+    def __init__(
+        self,
+        *,
+        rendezvous: str | Iterable[str] = (),
+        peers: str | Iterable[str] = (),
+        identity: str | bytes | None = None,
+        keyring: KeyRing | None = None,
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+        signals: bool = True,
+        **options: Any,
+    ) -> None:
+        told = {name: options.pop(name) for name in tuple(options) if name in _OPTIONS}
+        told |= {
+            name: value for name, value in (("rendezvous", _many(rendezvous)), ("peers", _many(peers))) if value
+        }
+        if transport is None and told:
+            transport = SocketTransport(ClusterSettings(**told), keyring)
+        super().__init__(
+            identity=identity, keyring=keyring, transport=transport, clock=clock, signals=signals, **options
+        )
+
+
+def _many(addresses: str | Iterable[str]) -> tuple[str, ...]:
+    return (addresses,) if isinstance(addresses, str) else tuple(addresses)

@@ -1,0 +1,138 @@
+"""What a handler may know and do beyond its payload."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from framewire.errors import UsageError
+from framewire.node.parcel import Parcel
+from framewire.node.payloads import type_of
+from framewire.routing import Route
+from framewire.wire import Distribution, Message, MessageId, TraceOptions
+
+if TYPE_CHECKING:
+    from framewire.node.cell import Cell
+    from framewire.node.hub import MessageHub
+
+__all__ = ["Context"]
+
+T = TypeVar("T")
+_LEAST = 0.001
+"""Seconds that even a flow without time gives to what it sends, which then ends as expired."""
+
+
+class Context:
+    """One message being handled."""
+
+    __slots__ = ("_cell", "_parcel")
+
+    def __init__(self, cell: Cell, parcel: Parcel) -> None:
+        self._cell = cell
+        self._parcel = parcel
+
+    @property
+    def message(self) -> Message:
+        """The message as it is on the wire."""
+        return self._parcel.to_message(self._cell.core.now())
+
+    @property
+    def message_id(self) -> MessageId:
+        return self._parcel.message_id
+
+    @property
+    def correlation_id(self) -> bytes:
+        """What all messages of this flow have in common."""
+        return self._parcel.correlation_id
+
+    @property
+    def deadline(self) -> float | None:
+        """When the time of the message is over, on the node's clock; None for never."""
+        return None if self._parcel.deadline == math.inf else self._parcel.deadline
+
+    @property
+    def remaining(self) -> float | None:
+        """Seconds that are left; None for no limit."""
+        deadline = self.deadline
+        return None if deadline is None else max(0.0, deadline - self._cell.core.now())
+
+    @property
+    def source(self) -> bytes:
+        """The node that the message came from; empty for this one."""
+        return self._parcel.source
+
+    @property
+    def actor(self) -> Route:
+        """The address of the actor that handles the message."""
+        return self._cell.route
+
+    async def reply(self, payload: object) -> None:
+        """Send what the handler could also have returned."""
+        await self._send(self._cell.following(self._parcel, payload))
+
+    async def forward(self, payload: object = None, *, to_node: bytes = b"", to_actor: bytes | Route = b"") -> None:
+        """Pass the message on, or another in its place, to a certain node or actor. The flow goes on there."""
+        following = self._cell.following(self._parcel, self._parcel.payload if payload is None else payload)
+        if isinstance(to_actor, Route):
+            following.receiver, following.receiver_node = to_actor.receiver, to_actor.node
+        else:
+            following.receiver, following.receiver_node = to_actor, to_node
+        await self._send(following)
+
+    async def broadcast(self, payload: object) -> None:
+        """Send a message of this flow to every handler on every node. It carries no callback."""
+        parcel = self._parcel
+        self._cell.core.counters.sent += 1
+        await self._send(
+            Parcel(
+                type_of(type(payload)).message_id,
+                payload,
+                correlation_id=parcel.correlation_id,
+                deadline=parcel.deadline,
+                distribution=Distribution.BROADCAST,
+                routing=parcel.routing,
+                trace_options=parcel.trace_options,
+            )
+        )
+
+    async def tell(self, payload: object, **options: Any) -> None:
+        """Send a message of this flow whose answers, if any, are not for the original caller."""
+        remaining = self.remaining
+        if remaining is not None:
+            options.setdefault("ttl", max(remaining, _LEAST))
+        await self._hub.tell(payload, **self._flow(options))
+
+    async def ask(self, payload: object, *types: type[T], **options: Any) -> T:
+        """Ask within this flow, for no longer than the flow has time."""
+        remaining = self.remaining
+        if remaining is not None:
+            options["timeout"] = min(options.get("timeout") or remaining, max(remaining, _LEAST))
+        return await self._hub.ask(payload, *types, **self._flow(options))
+
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """For handlers that run in a thread: do one of the above and wait for it."""
+        if threading.get_ident() == self._cell.thread:
+            coroutine.close()
+            raise UsageError("this is the event loop's thread, where waiting stops everything: use await")
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._cell.loop)
+        try:
+            return future.result(self.remaining)
+        except BaseException:
+            future.cancel()  # who waits no longer wants no more of it
+            raise
+
+    @property
+    def _hub(self) -> MessageHub:
+        return self._cell.actor.node.hub
+
+    def _flow(self, options: dict[str, Any]) -> dict[str, Any]:
+        traced = bool(self._parcel.trace_options & TraceOptions.ROUTING)
+        return {"correlation_id": self._parcel.correlation_id, "trace": traced, **options}
+
+    async def _send(self, following: Parcel) -> None:
+        room = self._cell.core.send(following)
+        if room is not None:
+            await room

@@ -1,0 +1,212 @@
+"""What the parts of a node share: settings, clock, counters, dead letters, and telling callers of failures."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_args
+
+from framewire import errors
+from framewire.node.clock import Clock, LoopClock
+from framewire.node.deadletters import DeadLetters, Reason
+from framewire.node.exceptions import EXCEPTION, exception_from
+from framewire.node.mailbox import Overflow, Room
+from framewire.node.parcel import Parcel
+from framewire.node.tracing import Trace
+from framewire.security import KeyRing
+
+__all__ = ["Core", "Settings", "handling"]
+
+T = TypeVar("T")
+
+handling: ContextVar[bool] = ContextVar("framewire_handling", default=False)
+"""Whether the code that asks runs in a handler: handlers may finish their work while a node stops."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that a node can be told, with what it does if it is not."""
+
+    timeout: float = 30.0
+    """Seconds that ask, send and gather wait unless told otherwise; also the longest wait for room."""
+    mailbox: int = 1000
+    """Parcels that an actor's mailbox holds."""
+    overflow: Overflow = "wait"
+    """What a full mailbox does: wait, reject or drop_oldest."""
+    threads: int = 8
+    """Threads for handlers that are plain functions."""
+    keep_dead_letters: int = 100
+    """Dead letters that are kept at hand."""
+    route_grace: float = 1.0
+    """Seconds that a message without a route is held while the other nodes are asked."""
+    hold: int = 1000
+    """Messages that are held like this at a time."""
+    stall_after: float | None = 1.0
+    """Seconds after which a handler that blocks the event loop is reported; None for never."""
+    stop_timeout: float = 10.0
+    """Seconds that stopping waits for what is still running."""
+    max_hops: int = 64
+    """Nodes that a message may pass before it is taken to go in circles."""
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"{name}: {value!r}; must be {accepted}"
+            for name, accepted, good in (
+                ("timeout", "a positive number of seconds", _positive),
+                ("mailbox", "a whole number, at least 1", _count(1)),
+                ("overflow", "wait, reject or drop_oldest", lambda value: value in get_args(Overflow)),
+                ("threads", "a whole number, at least 1", _count(1)),
+                ("keep_dead_letters", "a whole number, 0 or more", _count(0)),
+                ("route_grace", "0 or more seconds", _seconds),
+                ("hold", "a whole number, 0 or more", _count(0)),
+                ("stall_after", "a positive number of seconds or None", lambda v: v is None or _positive(v)),
+                ("stop_timeout", "0 or more seconds", _seconds),
+                ("max_hops", "1 to 65535", _count(1, 0xFFFF)),
+            )
+            if not good(value := getattr(self, name))
+        ]
+        if problems:
+            raise errors.ConfigError("node settings", problems)
+
+
+def _seconds(value: object) -> bool:
+    return isinstance(value, int | float) and value >= 0 and math.isfinite(value)
+
+
+def _positive(value: object) -> bool:
+    return _seconds(value) and value != 0
+
+
+def _count(least: int, most: float = math.inf) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, int) and least <= value <= most
+
+
+_BUDGET = 100
+_DEEPEST = 16
+
+
+@dataclass(slots=True)
+class Counters:
+    """What a node has done since it started."""
+
+    sent: int = 0
+    """Messages that its hubs and handlers sent."""
+    handled: int = 0
+    failed: int = 0
+    received: int = 0
+    """Messages from other nodes."""
+    forwarded: int = 0
+    """Messages to other nodes."""
+    replies: int = 0
+    """Promises that ended with a reply."""
+
+
+@dataclass(slots=True)
+class Core:
+    """One node's shared parts."""
+
+    identity: bytes
+    settings: Settings
+    clock: Clock = field(default_factory=LoopClock)
+    keyring: KeyRing | None = None
+    counters: Counters = field(default_factory=Counters)
+    threads: ThreadPoolExecutor | None = None
+    in_threads: set[Future[Any]] = field(default_factory=set)
+    """What runs in them now, or waits to."""
+    depth: int = 0
+    """How many handlers were started by the handler that is running now; see ``framewire.node.worker``."""
+    budget: int = _BUDGET
+    """How many more may be, before the event loop must come round."""
+    send: Callable[[Parcel], Room | None] = field(init=False)
+    """How a parcel gets under way; the router's, once there is one."""
+    now: Callable[[], float] = field(init=False)
+    dead_letters: DeadLetters = field(init=False)
+    trace: Trace = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.now = self.clock.time
+        self.dead_letters = DeadLetters(self.settings.keep_dead_letters, self.now)
+        self.trace = Trace(self.identity, self.now)
+
+    def may_run_now(self) -> bool:
+        """Whether a message may be handled without waiting for the event loop to come round."""
+        if self.budget and self.depth < _DEEPEST:
+            self.budget -= 1
+            return True
+        return False
+
+    def breathe(self) -> None:
+        """The event loop has come round."""
+        self.budget = _BUDGET
+
+    def undeliverable(self, parcel: Parcel, reason: Reason, error: errors.MessageError) -> None:
+        """Record that a parcel goes nowhere, and tell whoever waits for an answer to it."""
+        error.message_id = error.message_id or parcel.message_id
+        error.correlation_id = error.correlation_id or parcel.correlation_id
+        error.node = error.node or self.identity
+        self.dead_letters.add(reason, error.detail, parcel)
+        self.tell_failure(parcel, error)
+
+    def tell_failure(self, parcel: Parcel, error: BaseException, *, actor: str = "") -> bool:
+        """Send an exception to the callback receiver of a parcel; whether it has one."""
+        callback = parcel.callback
+        if callback is None or EXCEPTION not in callback.points or parcel.message_id == EXCEPTION:
+            return False
+        told = exception_from(error, actor=actor, node=self.identity, about=parcel.message_id)
+        self.send(
+            Parcel(
+                EXCEPTION,
+                told,
+                correlation_id=parcel.correlation_id,
+                callback=callback,
+                # The answer must get through even where the question's time is over.
+                deadline=self.now() + self.settings.timeout,
+                receiver=callback.receiver,
+                receiver_node=callback.node,
+                routing=parcel.routing,
+                trace_options=parcel.trace_options,
+            )
+        )
+        return True
+
+    def limited(self, room: Room, parcel: Parcel) -> Room:
+        """A wait for room that ends with ``Overloaded`` when the parcel's time, or the node's patience, is over."""
+        now = self.now()
+        patience = min(parcel.deadline - now, self.settings.timeout)
+
+        def give_up() -> None:
+            if not room.done():
+                room.set_exception(self.overloaded(parcel, f"waited {patience:.1f} s for room"))
+                room.exception()  # whoever sent it may be gone
+                self.undeliverable(parcel, Reason.OVERLOADED, self.overloaded(parcel, "no room in time"))
+
+        timer = self.clock.call_later(patience, give_up)
+        room.add_done_callback(lambda _: timer.cancel())
+        return room
+
+    def in_thread(self, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        """Run a function in the node's threads."""
+        if self.threads is None:
+            raise errors.NodeStopped("this node has no threads any more", node=self.identity)
+        job = self.threads.submit(function, *args)
+        self.in_threads.add(job)
+        job.add_done_callback(self.in_threads.discard)
+        return asyncio.wrap_future(job)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for a while on the node's clock."""
+        woken = asyncio.get_running_loop().create_future()
+        timer = self.clock.call_later(seconds, woken.set_result, None)
+        try:
+            await woken
+        finally:
+            timer.cancel()
+
+    def overloaded(self, parcel: Parcel, detail: str) -> errors.Overloaded:
+        return errors.Overloaded(
+            detail, message_id=parcel.message_id, correlation_id=parcel.correlation_id, node=self.identity
+        )

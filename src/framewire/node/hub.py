@@ -1,0 +1,339 @@
+"""Where messages start from, and where the answers come back to."""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from collections import deque
+from collections.abc import Iterator
+from typing import TypeVar, cast
+
+from framewire.errors import BadBody, Expired, MessageError, NodeStopped, NoRoute, Unreachable, UsageError
+from framewire.node.clock import DeadlineWheel
+from framewire.node.core import Core, handling
+from framewire.node.deadletters import Reason
+from framewire.node.exceptions import EXCEPTION, ExceptionMessage, error_from
+from framewire.node.parcel import RECEIPT, Callback, Parcel
+from framewire.node.payloads import MessageType, declare, type_of
+from framewire.node.promises import Gathered, Gathering, Pending, Promise
+from framewire.routing import Route
+from framewire.wire import Distribution, MessageId, TraceOptions
+from framewire.wire.message import readable
+
+__all__ = ["MessageHub", "Receipt"]
+
+T = TypeVar("T")
+E = TypeVar("E", bound=MessageError)
+Address = bytes | Route
+
+
+class Receipt(bytes):
+    """The confirmation that a node has received a message."""
+
+
+declare(Receipt, RECEIPT, "raw", bytes, Receipt)
+
+
+class MessageHub:
+    """Sends messages for those who are not actors, and brings them the answers."""
+
+    def __init__(self, core: Core) -> None:
+        self.identity = b"\x00" + uuid.uuid4().bytes
+        self._core = core
+        self._pending: dict[int, Pending] = {}
+        self._given_up: deque[int] = deque(maxlen=10_000)
+        self._points: dict[tuple[type, ...], tuple[tuple[MessageId, ...], dict[MessageId, MessageType]]] = {}
+        self._wheel = DeadlineWheel(core.clock, self._expire)
+        self._last_key = 0
+        # Flow ids look like GUIDs, as peers expect, but are counted: making a GUID takes longer than sending
+        # a message. The count comes first, so that their beginnings tell flows apart in a log.
+        self._flows = int.from_bytes(os.urandom(4), "big")
+        self._flow_suffix = str(uuid.uuid4())[13:].encode()
+        self.draining = False
+        self.closed = False
+
+    async def ask(
+        self,
+        payload: object,
+        *types: type[T],
+        timeout: float | None = None,  # noqa: ASYNC109 - it travels with the message as its ttl
+        ttl: float | None = None,
+        to_node: bytes | None = None,
+        to_actor: Address | None = None,
+        trace: bool = False,
+        correlation_id: bytes | None = None,
+    ) -> T:
+        """Send a message and await the first that is one of the types, wherever in the flow it arises."""
+        return await self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id)
+
+    def start(
+        self,
+        payload: object,
+        *types: type[T],
+        timeout: float | None = None,
+        ttl: float | None = None,
+        to_node: bytes | None = None,
+        to_actor: Address | None = None,
+        trace: bool = False,
+        correlation_id: bytes | None = None,
+    ) -> Promise[T]:
+        """Send a message and return the promise of its answer."""
+        return self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id)
+
+    async def send(
+        self,
+        payload: object,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - see ask
+        ttl: float | None = None,
+        to_node: bytes | None = None,
+        to_actor: Address | None = None,
+        trace: bool = False,
+        correlation_id: bytes | None = None,
+    ) -> None:
+        """Send a message and return when the node that handles it has confirmed that it is there."""
+        await self._start(payload, (Receipt,), timeout, ttl, to_node, to_actor, trace, correlation_id)
+
+    async def tell(
+        self,
+        payload: object,
+        *,
+        ttl: float | None = None,
+        to_node: bytes | None = None,
+        to_actor: Address | None = None,
+        trace: bool = False,
+        correlation_id: bytes | None = None,
+    ) -> None:
+        """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
+        parcel = self._parcel(payload, _lasting(ttl), to_node, to_actor, trace, correlation_id)
+        waiting = self._core.send(parcel)
+        if waiting is not None:
+            await waiting
+
+    async def broadcast(
+        self,
+        payload: object,
+        *,
+        ttl: float | None = None,
+        trace: bool = False,
+        correlation_id: bytes | None = None,
+    ) -> None:
+        """Send a message to every handler on every node."""
+        parcel = self._parcel(payload, _lasting(ttl), None, None, trace, correlation_id)
+        parcel.distribution = Distribution.BROADCAST
+        waiting = self._core.send(parcel)
+        if waiting is not None:
+            await waiting
+
+    async def gather(
+        self,
+        payload: object,
+        *types: type[T],
+        timeout: float | None = None,  # noqa: ASYNC109 - see ask
+        stop_after: int | None = None,
+        trace: bool = False,
+        correlation_id: bytes | None = None,
+    ) -> Gathered[T]:
+        """Broadcast a message and collect the replies until there are enough or the time is over."""
+        if stop_after is not None and stop_after < 1:
+            raise UsageError(f"stop_after: {stop_after}; at least one reply must be waited for")
+        limit = self._limit(timeout)
+        parcel = self._parcel(payload, limit, None, None, trace, correlation_id)
+        parcel.distribution = Distribution.BROADCAST
+        gathering: Gathering[T] = Gathering(self, parcel, types).collect(stop_after)
+        self._post(gathering, limit)
+        return cast("Gathered[T]", await gathering)
+
+    @property
+    def pending(self) -> Iterator[Pending]:
+        """What is still waited for, the oldest first."""
+        return iter(tuple(self._pending.values()))
+
+    def accept(self, parcel: Parcel, *, at_once: bool = True) -> None:  # noqa: ARG002 - a hub always does
+        """Take a message that is addressed to this hub: an answer."""
+        callback = parcel.callback
+        waiting = self._pending.get(callback.key) if callback is not None else None
+        if waiting is None:
+            self._nobody_waits(parcel, callback)
+            return
+        message_type = waiting.types.get(parcel.message_id)
+        if message_type is not None:
+            try:
+                ended = waiting.reply(parcel.read(message_type))
+            except BadBody as problem:
+                self._core.dead_letters.add(Reason.BAD_BODY, problem.detail, parcel)
+                ended = waiting.fail(self._completed(problem, waiting, parcel))
+            else:
+                self._core.counters.replies += 1
+        elif parcel.message_id == EXCEPTION:
+            told = cast("ExceptionMessage", parcel.read(type_of(ExceptionMessage)))
+            error = self._completed(error_from(told), waiting, parcel)
+            # A handler of many may fail and the gathering goes on; that nobody handles it is the end.
+            ended = waiting.end(error) if isinstance(error, NoRoute) else waiting.fail(error)
+        else:
+            self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "not what was asked for", parcel)
+            return
+        if ended:
+            self._forget(waiting)
+
+    def node_lost(self, node: bytes) -> None:
+        """End what waits for an answer from a node that is gone."""
+        for waiting in tuple(self._pending.values()):
+            route = waiting.parcel.sent_to
+            if route is not None and route.node == node and not isinstance(waiting, Gathering):
+                gone = Unreachable(f"node {readable(node)} is gone")
+                if waiting.end(self._completed(gone, waiting)):
+                    self.give_up(waiting)
+
+    def close(self, detail: str) -> None:
+        """End whatever is still open, and start nothing more."""
+        self.closed = True
+        self._wheel.close()
+        for waiting in tuple(self._pending.values()):
+            error = self._completed(NodeStopped(detail), waiting)
+            if waiting.end(error):
+                self.give_up(waiting)
+
+    def _start(
+        self,
+        payload: object,
+        types: tuple[type[T], ...],
+        timeout: float | None,
+        ttl: float | None,
+        to_node: bytes | None,
+        to_actor: Address | None,
+        trace: bool,
+        correlation_id: bytes | None,
+    ) -> Promise[T]:
+        limit = self._limit(timeout)
+        parcel = self._parcel(
+            payload, limit if ttl is None else _lasting(ttl), to_node, to_actor, trace, correlation_id
+        )
+        promise: Promise[T] = Promise(self, parcel, types)
+        self._post(promise, limit)
+        return promise
+
+    def _parcel(
+        self,
+        payload: object,
+        ttl: float | None,
+        to_node: bytes | None,
+        to_actor: Address | None,
+        trace: bool,
+        correlation_id: bytes | None,
+    ) -> Parcel:
+        if self.closed or (self.draining and not handling.get()):
+            raise self._stopped(payload, correlation_id)
+        if correlation_id is None:
+            self._flows = flow = self._flows + 1
+            correlation_id = b"%08x-%04x%s" % (flow & 0xFFFFFFFF, flow >> 32 & 0xFFFF, self._flow_suffix)
+        parcel = Parcel(type_of(type(payload)).message_id, payload, None, correlation_id)
+        if ttl is not None:
+            parcel.deadline = self._core.now() + ttl
+        if to_actor is not None:
+            if isinstance(to_actor, Route):
+                parcel.receiver, parcel.receiver_node = to_actor.receiver, to_actor.node
+            else:
+                parcel.receiver = to_actor
+        if to_node is not None:
+            parcel.receiver_node = to_node
+        if trace:
+            parcel.trace_options = TraceOptions.ROUTING
+            self._core.trace.step("received", parcel.message_id, correlation_id, "from a hub of this node")
+        self._core.counters.sent += 1
+        return parcel
+
+    def _stopped(self, payload: object, correlation_id: bytes | None) -> NodeStopped:
+        return NodeStopped(
+            "this node is stopping, so it was not sent",
+            message_id=type_of(type(payload)).message_id,
+            correlation_id=correlation_id or b"",
+            target="nobody",
+            node=self._core.identity,
+            elapsed=0.0,
+            last_hop=f"node {readable(self._core.identity)}",
+        )
+
+    def _post(self, waiting: Pending, limit: float) -> None:
+        core = self._core
+        points, waiting.types = self._callback_points(waiting.wanted)
+        self._last_key = waiting.key = key = self._last_key + 1
+        waiting.started = started = core.now()
+        receipt = points[0] == RECEIPT
+        waiting.parcel.callback = Callback(self.identity, core.identity, key, points, receipt)
+        self._pending[key] = waiting
+        try:
+            room = core.send(waiting.parcel)
+        except BaseException:
+            self._forget(waiting)  # what cannot be written never leaves, so nothing would end the promise
+            raise
+        if not waiting.done:
+            # The promise ends in time whether or not there is room; the wait for room ends with the promise.
+            waiting.room = room
+            waiting.slot = self._wheel.add(waiting, started + limit)
+
+    def _limit(self, timeout: float | None) -> float:
+        if timeout is None:
+            return self._core.settings.timeout
+        limit = timeout
+        if not (limit > 0 and math.isfinite(limit)):
+            raise UsageError(f"timeout: {limit!r} is not a positive number of seconds")
+        return limit
+
+    def _callback_points(
+        self, types: tuple[type, ...]
+    ) -> tuple[tuple[MessageId, ...], dict[MessageId, MessageType]]:
+        known = self._points.get(types)
+        if known is None:
+            if not types:
+                raise UsageError("types: name at least one message type that counts as the answer")
+            by_id = {type_of(cls).message_id: type_of(cls) for cls in types}
+            known = self._points[types] = (tuple({**by_id, EXCEPTION: None}), by_id)
+        return known
+
+    def _expire(self, waiting: Pending) -> None:
+        elapsed = self._core.now() - waiting.started
+        if waiting.expire(self._completed(Expired(f"no answer in {elapsed:.1f} s"), waiting)):
+            self.give_up(waiting)
+
+    def _forget(self, waiting: Pending) -> None:
+        self._pending.pop(waiting.key, None)
+        if waiting.slot is not None:
+            self._wheel.discard(waiting, waiting.slot)
+        if waiting.room is not None and not waiting.room.done():
+            waiting.room.cancel()
+
+    def give_up(self, waiting: Pending) -> None:
+        if waiting.key in self._pending:
+            self._forget(waiting)
+            self._given_up.append(waiting.key)
+
+    def _nobody_waits(self, parcel: Parcel, callback: Callback | None) -> None:
+        if callback is None or not 0 < callback.key <= self._last_key:
+            self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "nobody asked for this", parcel)
+        elif callback.key in self._given_up:
+            self._core.dead_letters.add(Reason.LATE_REPLY, "the asker has given up", parcel)
+        else:
+            self._core.dead_letters.add(Reason.DUPLICATE_REPLY, "the answer is already there", parcel)
+
+    def _completed(self, error: E, waiting: Pending, answer: Parcel | None = None) -> E:
+        """An error with all that is known here about the message that it is about."""
+        error.message_id = waiting.parcel.message_id
+        error.correlation_id = waiting.parcel.correlation_id
+        error.target = error.target or waiting.target
+        error.node = error.node or self._core.identity
+        error.elapsed = self._core.now() - waiting.started
+        if answer is not None and answer.routing:
+            error.last_hop = answer.routing[-1].uri
+        elif (route := waiting.parcel.sent_to) is not None:
+            error.last_hop = f"node {readable(route.node)}" if route.node else f"actor {route.receiver.hex()} here"
+        else:
+            error.last_hop = f"node {readable(self._core.identity)}"
+        return error
+
+
+def _lasting(ttl: float | None) -> float | None:
+    if ttl is not None and not ttl > 0:
+        raise UsageError(f"ttl: {ttl!r} is not a positive number of seconds")
+    return ttl

@@ -1,0 +1,423 @@
+"""A node: the actors, hubs and router of one process, and their common life."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import logging
+import signal
+import threading
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from framewire.errors import ConfigError, MessageError, NodeStopped, NoRoute, UsageError
+from framewire.node.actor import Actor, FunctionActor
+from framewire.node.cell import Cell
+from framewire.node.clock import Clock, LoopClock
+from framewire.node.core import Core, Settings
+from framewire.node.deadletters import DeadLetter, DeadLetters, Reason
+from framewire.node.hub import MessageHub
+from framewire.node.introspection import Introspection, NodeStats, Rates, stats
+from framewire.node.mailbox import Overflow
+from framewire.node.router import Router
+from framewire.node.stalls import Stall, StallWatch
+from framewire.node.tracing import TraceStep
+from framewire.node.transport import Registration, Transport
+from framewire.routing import Route
+from framewire.security import KeyRing
+
+__all__ = ["Node"]
+
+log = logging.getLogger("framewire.node")
+
+F = TypeVar("F", bound=Callable[..., Any])
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Node:
+    """Hosts actors, and sends messages to them and to those of other nodes.
+
+    Use it with ``async with``, which also makes SIGTERM and SIGINT stop it in good order. Settings are those
+    of ``Settings``.
+    """
+
+    def __init__(
+        self,
+        *,
+        identity: str | bytes | None = None,
+        keyring: KeyRing | None = None,
+        transport: Transport | None = None,
+        clock: Clock | None = None,
+        signals: bool = True,
+        **settings: Any,
+    ) -> None:
+        raw = identity.encode() if isinstance(identity, str) else identity
+        if raw is not None and (not raw or raw[0] == 0 or len(raw) > 255):
+            raise UsageError(f"identity: {identity!r} must be 1 to 255 bytes and not start with a zero byte")
+        self._core = Core(raw or str(uuid.uuid4()).encode(), _settings(settings), clock or LoopClock(), keyring)
+        self._transport = transport
+        self._router = Router(self._core, transport)
+        self._cells: dict[Route, Cell] = {}
+        self._hubs: list[MessageHub] = []
+        self._functions: list[Callable[[], None]] = []
+        self._leaving: dict[Route, asyncio.Task[None]] = {}
+        self._rates = Rates(self._core.clock, self._core.counters)
+        threshold = self._core.settings.stall_after
+        self._watch = StallWatch(threshold, self._handlers) if threshold is not None else None
+        self._signals = signals
+        self._entered: asyncio.Task[Any] | None = None
+        self._interrupted = False
+        self._began: float | None = None
+        self._stopped: asyncio.Event | None = None
+        self._stopping: asyncio.Task[None] | None = None
+
+    # --- what it is
+
+    @property
+    def identity(self) -> bytes:
+        """What other nodes know this one by."""
+        return self._core.identity
+
+    @property
+    def hub(self) -> MessageHub:
+        """The node's own message hub."""
+        if not self._hubs:
+            raise UsageError("this node is not running; use `async with Node() as node`")
+        return self._hubs[0]
+
+    @property
+    def dead_letters(self) -> DeadLetters:
+        return self._core.dead_letters
+
+    @property
+    def running(self) -> bool:
+        return self._began is not None and self._stopping is None
+
+    def stats(self, *, pending: int = 100) -> NodeStats:
+        """What the node is doing and has done; ``pending`` limits the list of open promises."""
+        return stats(
+            self._core,
+            uptime=self._core.now() - self._began if self._began is not None else 0.0,
+            cells=list(self._cells.values()),
+            hubs=self._hubs,
+            rates=self._rates,
+            peers=self._router.table.nodes,
+            watch=self._watch,
+            pending=pending,
+        )
+
+    # --- what it hosts
+
+    async def host(
+        self,
+        actor: Actor | Callable[[], Actor],
+        *,
+        concurrency: int | None = None,
+        mailbox: int | None = None,
+        overflow: Overflow | None = None,
+        local: bool = False,
+    ) -> Route:
+        """Start an actor and let messages come to it; the address that is returned is its own.
+
+        Given a class or a function that makes an actor, a restart makes a new one. A ``local`` actor is not
+        announced to other nodes.
+        """
+        self._must_run()
+        if isinstance(actor, Actor):
+            one = actor
+            make: Callable[[], Actor] = lambda: one  # noqa: E731 - one expression, used once
+            if any(cell.actor is actor for cell in self._cells.values()):
+                raise UsageError(f"this {type(actor).__qualname__} is hosted already; host another, or its class")
+        elif callable(actor):
+            make = actor
+        else:
+            raise UsageError(f"actor: {actor!r} is neither an actor nor something that makes one")
+        cell = self._cell(make, concurrency=concurrency, mailbox=mailbox, overflow=overflow, local=local)
+        await cell.start()
+        if self._stopping is not None:
+            await cell.stop(Reason.NODE_STOPPED, NodeStopped("the node was stopped"))
+            self._must_run()
+        self._open(cell)
+        return cell.route
+
+    async def unhost(self, address: Route) -> None:
+        """Let no more messages come to an actor, finish those it has, and stop it.
+
+        In a handler of that actor this returns at once, and the rest happens when the handler is done.
+        """
+        cell = self._cells.get(address)
+        if cell is None:
+            raise UsageError(f"no actor with the address {address} is hosted here")
+        self._router.remove(address)
+        leaving = self._leaving.get(address)
+        if leaving is None:
+            leaving = asyncio.create_task(self._let_go(cell), name=f"framewire {cell.name} leaves")
+            self._leaving[address] = leaving
+        if not cell.works_in(asyncio.current_task()):
+            await asyncio.shield(leaving)
+
+    async def _let_go(self, cell: Cell) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._core.settings.stop_timeout):
+                await cell.quiet()
+        await cell.stop(Reason.HANDLER_GONE, NoRoute(f"{cell.name} was stopped"))
+        self._forget(cell)
+
+    def handler(
+        self,
+        *types: type,
+        inline: bool = False,
+        concurrency: int | None = None,
+        mailbox: int | None = None,
+        overflow: Overflow | None = None,
+        local: bool = False,
+    ) -> Callable[[F], F]:
+        """Let a plain function handle messages. Options are those of ``host``."""
+
+        def decorate(function: F) -> F:
+            actor = FunctionActor(function, types, inline=inline)
+            actor.__class__ = type(getattr(function, "__qualname__", "function"), (FunctionActor,), {})
+
+            def host() -> None:
+                cell = self._cell(
+                    lambda: actor, concurrency=concurrency, mailbox=mailbox, overflow=overflow, local=local
+                )
+                cell.open()
+                self._open(cell)
+
+            if self._began is None:
+                self._functions.append(host)
+            else:
+                self._must_run()
+                host()
+            return function
+
+        return decorate
+
+    async def new_hub(self, *, local: bool = False) -> MessageHub:
+        """Another message hub on this node."""
+        self._must_run()
+        hub = MessageHub(self._core)
+        self._hubs.append(hub)
+        self._router.add(Route(hub.identity), hub, (), local=local)
+        return hub
+
+    # --- who listens
+
+    def on_dead_letter(self, hook: Callable[[DeadLetter], object]) -> Callable[[DeadLetter], object]:
+        """Call a function with every dead letter."""
+        self._core.dead_letters.listen(_plain(hook))
+        return hook
+
+    def on_trace(self, hook: Callable[[TraceStep], object]) -> Callable[[TraceStep], object]:
+        """Call a function with every step of a traced message."""
+        self._core.trace.listen(_plain(hook))
+        return hook
+
+    def on_stall(self, hook: Callable[[Stall], object]) -> Callable[[Stall], object]:
+        """Call a function, on the watcher's thread, whenever something blocks the event loop."""
+        if self._watch is None:
+            raise UsageError("stall_after: is None, so nothing is watched")
+        self._watch.listen(_plain(hook))
+        return hook
+
+    # --- what a transport tells it (see framewire.node.transport.Port)
+
+    @property
+    def registrations(self) -> list[Registration]:
+        """The receivers of this node that others may know of."""
+        return self._router.registrations
+
+    def receive(self, peer: bytes, frames: list[bytes]) -> None:
+        self._router.receive(peer, frames)
+
+    def undelivered(self, frames: list[bytes], error: MessageError) -> None:
+        self._router.undelivered(frames, error)
+
+    def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+        self._router.peer_registered(peer, registrations)
+
+    def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+        self._router.peer_unregistered(peer, registrations)
+
+    def peer_lost(self, peer: bytes) -> None:
+        self._router.peer_lost(peer)
+        for hub in self._hubs:
+            hub.node_lost(peer)
+
+    # --- how it lives
+
+    async def start(self) -> None:
+        """Begin: needed only where ``async with`` does not fit."""
+        if self._began is not None:
+            raise UsageError("a node lives once; make a new one")
+        self._stopped = asyncio.Event()
+        self._core.threads = ThreadPoolExecutor(self._core.settings.threads, "framewire handler")
+        self._began = self._core.now()
+        self._rates.start()
+        if self._watch is not None:
+            self._watch.start()
+        try:
+            await self.new_hub()
+            await self.host(Introspection())
+            for host in self._functions:
+                host()
+            if self._transport is not None:
+                await self._transport.start(self)
+        except BaseException:
+            await self.stop(0)
+            raise
+
+    async def stop(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - the time that draining has
+        """Stop accepting, finish what runs, answer, unregister, close; then end what is still open.
+
+        In a handler this returns at once, and the handler can finish.
+        """
+        limit = self._core.settings.stop_timeout if timeout is None else timeout
+        if not limit >= 0:
+            raise UsageError(f"timeout: {timeout!r} is not a number of seconds")
+        if self._began is None:
+            return
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._stop(limit), name="framewire stop")
+        task = asyncio.current_task()
+        if not any(cell.works_in(task) for cell in self._cells.values()):
+            await asyncio.shield(self._stopping)
+
+    async def serve(self) -> None:
+        """Wait until the node is stopped, by ``stop`` or by a signal."""
+        self._must_run()
+        if self._stopped is not None:
+            await self._stopped.wait()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        self._entered = asyncio.current_task()
+        self._catch_signals()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        self._release_signals()
+        if self._interrupted and self._entered is not None:
+            self._entered.uncancel()
+        await self.stop()
+        return self._interrupted and isinstance(error, asyncio.CancelledError)
+
+    async def _stop(self, limit: float) -> None:
+        for hub in self._hubs:
+            hub.draining = True
+        self._router.retire()
+        cells = list(self._cells.values())
+        try:
+            try:
+                async with asyncio.timeout(limit):
+                    while not all(cell.is_quiet for cell in cells):  # each may get work from any other
+                        for cell in cells:
+                            await cell.quiet()
+            except TimeoutError:
+                log.warning("stopping after %.1f s with handlers still at work", limit)
+            stopped = NodeStopped("the node was stopped before it was handled")
+            for cell in cells:
+                self._router.remove(cell.route)
+            await asyncio.gather(
+                *(cell.stop(Reason.NODE_STOPPED, stopped) for cell in cells), *self._leaving.values()
+            )
+            self._router.close()
+            if self._transport is not None:
+                await self._transport.stop()
+        except Exception:
+            log.exception("the node did not stop as it should")
+        finally:
+            self._close()
+
+    def _close(self) -> None:
+        """What is done whether or not the rest went well, and does not wait for anybody."""
+        self._router.close()
+        for hub in self._hubs:
+            hub.close("the node was stopped before the answer came")
+        self._rates.stop()
+        if self._watch is not None:
+            self._watch.stop()
+        if self._core.threads is not None:
+            busy = len(self._core.in_threads)
+            if busy:
+                log.warning("%d handlers still run in threads, which nothing can stop", busy)
+            self._core.threads.shutdown(wait=not busy, cancel_futures=True)
+            self._core.threads = None
+        if self._stopped is not None:
+            self._stopped.set()
+
+    def _catch_signals(self) -> None:
+        if not self._signals or threading.current_thread() is not threading.main_thread():
+            return
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            with contextlib.suppress(NotImplementedError, RuntimeError):
+                loop.add_signal_handler(number, self._interrupt, number)
+
+    def _release_signals(self) -> None:
+        if not self._signals or threading.current_thread() is not threading.main_thread():
+            return
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            with contextlib.suppress(NotImplementedError, RuntimeError):
+                loop.remove_signal_handler(number)
+
+    def _interrupt(self, number: int) -> None:
+        log.info("stopping on %s", signal.Signals(number).name)
+        if self._entered is not None and not self._interrupted:
+            self._interrupted = True
+            self._entered.cancel()
+
+    # --- inside
+
+    def _must_run(self) -> None:
+        if self._began is None:
+            raise UsageError("this node is not running; use `async with Node() as node`")
+        if self._stopping is not None:
+            raise NodeStopped("this node is stopping", node=self.identity)
+
+    def _cell(self, make: Callable[[], Actor], **options: Any) -> Cell:
+        return Cell(self._core, make, prepare=self._adopt, withdraw=self._withdraw, gone=self._forget, **options)
+
+    def _open(self, cell: Cell) -> None:
+        self._cells[cell.route] = cell
+        self._router.add(cell.route, cell, cell.handlers, local=cell.local)
+
+    def _adopt(self, actor: Actor) -> None:
+        actor.node = self
+
+    def _withdraw(self, cell: Cell) -> None:
+        self._router.remove(cell.route)
+
+    def _forget(self, cell: Cell) -> None:
+        self._cells.pop(cell.route, None)
+        self._leaving.pop(cell.route, None)
+
+    def _handlers(self) -> Iterator[Any]:
+        for cell in tuple(self._cells.values()):
+            yield from cell.handlers.values()
+
+
+def _settings(options: dict[str, Any]) -> Settings:
+    unknown = options.keys() - set(Settings.__slots__)
+    if unknown:
+        known = ", ".join(sorted(Settings.__slots__))
+        raise ConfigError(
+            "node settings", [f"{name}: no such setting; there are {known}" for name in sorted(unknown)]
+        )
+    return Settings(**options)
+
+
+def _plain(hook: F) -> F:
+    if inspect.iscoroutinefunction(hook):
+        raise UsageError(
+            f"{hook.__qualname__} is async; a hook is called in the middle of things: make it a plain def"
+        )
+    return hook

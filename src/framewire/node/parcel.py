@@ -1,0 +1,155 @@
+"""A message on its way through a node.
+
+On the wire a message is frames; inside a node it is a parcel, which carries the payload as the Python object it
+is and turns it into bytes only if it has to leave. So a message between two actors of one node is never encoded.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from framewire.errors import BadBody
+from framewire.node.payloads import MessageType, type_of
+from framewire.routing import Route
+from framewire.wire import Distribution, Message, MessageId, RouterAddress
+
+__all__ = ["RECEIPT", "TICKS", "Callback", "Parcel", "ttl_ticks", "unread"]
+
+RECEIPT = MessageId(b"KINO.RCPTCONFIRM")
+"""A callback point, and the message that answers it: the handling node has the message."""
+TICKS = 10_000_000
+"""Ticks of 100 ns in a second."""
+
+
+class _Unread:
+    def __repr__(self) -> str:
+        return "<unread>"
+
+
+unread: Any = _Unread()
+"""Stands for a payload that is still bytes."""
+
+
+class Callback(msgspec.Struct, frozen=True, gc=False):
+    """Who waits for an answer, and which messages count as one."""
+
+    receiver: bytes
+    node: bytes
+    key: int
+    points: tuple[MessageId, ...]
+    receipt: bool = False
+    """Whether the points ask for a confirmation that the message arrived."""
+
+
+class Parcel(msgspec.Struct):
+    """One message inside a node."""
+
+    message_id: MessageId
+    payload: Any = unread
+    body_frames: tuple[bytes, ...] | None = None
+    correlation_id: bytes = b""
+    callback: Callback | None = None
+    deadline: float = math.inf
+    """When its time is over, on the node's clock."""
+    distribution: Distribution = Distribution.UNICAST
+    receiver: bytes = b""
+    receiver_node: bytes = b""
+    trace_options: int = 0
+    hops: int = 0
+    routing: tuple[RouterAddress, ...] = ()
+    source: bytes = b""
+    """The node it came from; empty for this one."""
+    sent_to: Route | None = None
+    """The route that it took last, for telling where it got lost."""
+    frames: list[bytes] | None = None
+    """What came in, for passing it on untouched."""
+
+    @property
+    def body(self) -> tuple[bytes, ...]:
+        """The body, encoded now if it has not been, or ``BadBody``."""
+        if self.body_frames is None:
+            declared = type_of(type(self.payload))
+            try:
+                self.body_frames = (declared.encode(self.payload),)
+            except Exception as problem:
+                what = f"{declared.python_type.__qualname__} as {declared.codec}"
+                raise BadBody(f"cannot write this {what}: {problem}", message_id=self.message_id) from problem
+        return self.body_frames
+
+    def read(self, message_type: MessageType) -> Any:
+        """The payload as the class its reader declared, or ``BadBody``.
+
+        A sender on this node may have declared another class under the same message id; then the bytes decide.
+        """
+        if type(self.payload) is message_type.python_type:
+            return self.payload
+        frames = self.body
+        self.payload = message_type.decode(frames[0] if len(frames) == 1 else b"".join(frames))
+        return self.payload
+
+    def to_message(self, now: float, router: RouterAddress | None = None) -> Message:
+        """The same message as it goes onto the wire, with what is left of its time; sent by a router if given."""
+        callback = self.callback or _NOBODY
+        return Message(
+            self.message_id.identity,
+            self.message_id.version,
+            self.message_id.partition,
+            self.body,
+            self.correlation_id,
+            ttl_ticks(self.deadline, now),
+            self.distribution,
+            self.trace_options,
+            self.receiver,
+            self.receiver_node,
+            callback.receiver,
+            callback.node,
+            callback.key,
+            callback.points,
+            self.routing if router is None else (*self.routing, router),
+            self.hops if router is None else self.hops + 1,
+        )
+
+    @classmethod
+    def from_message(
+        cls, message: Message, now: float, source: bytes = b"", frames: list[bytes] | None = None
+    ) -> Parcel:
+        """What came in from another node."""
+        points = message.callback_points
+        return cls(
+            message.message_id,
+            body_frames=message.body_frames,
+            correlation_id=message.correlation_id,
+            callback=Callback(
+                message.callback_receiver_identity,
+                message.callback_receiver_node_identity,
+                message.callback_key,
+                points,
+                RECEIPT in points,
+            )
+            if points
+            else None,
+            deadline=now + message.ttl_ticks / TICKS if message.ttl_ticks else math.inf,
+            distribution=message.distribution,
+            receiver=message.receiver_identity,
+            receiver_node=message.receiver_node_identity,
+            trace_options=message.trace_options,
+            hops=message.hops,
+            routing=message.routing,
+            source=source,
+            frames=frames,
+        )
+
+
+def ttl_ticks(deadline: float, now: float) -> int:
+    """What is left until a deadline, as it goes onto the wire, where 0 means no limit at all."""
+    if deadline == math.inf:
+        return 0
+    # A limit that has just passed must not become none; one of thousands of years must still fit its frame.
+    return max(1, min(int((deadline - now) * TICKS), _LONGEST))
+
+
+_LONGEST = 2**63 - 1
+_NOBODY = Callback(b"", b"", 0, ())

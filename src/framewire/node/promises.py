@@ -1,0 +1,154 @@
+"""Answers that are still to come. Each ends exactly once: with a reply, or with an error that says why not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator, Mapping
+from typing import Any, Generic, Protocol, TypeVar
+
+from framewire.errors import MessageError
+from framewire.node.mailbox import Room
+from framewire.node.parcel import Parcel
+from framewire.node.payloads import MessageType
+from framewire.wire import Distribution, MessageId
+from framewire.wire.message import readable
+
+__all__ = ["Gathered", "Gathering", "Pending", "Promise"]
+
+T = TypeVar("T")
+
+
+class Hub(Protocol):
+    """Where promises are made."""
+
+    def give_up(self, waiting: Any) -> None:
+        """Wait no longer."""
+
+
+class Pending:
+    """A message that somebody waits for an answer to; ``wanted`` are the classes that count as one.
+
+    The outcome is kept here, and a future is made only where it has to be waited for: an actor that is idle
+    has answered by the time its caller awaits (bench/node.py).
+    """
+
+    key: int
+    started: float
+    types: Mapping[MessageId, MessageType]
+    done = False
+    slot: int | None = None
+    room: Room | None = None
+    _result: Any = None
+    _error: BaseException | None = None
+    _future: asyncio.Future[None] | None = None
+
+    def __init__(self, hub: Hub, parcel: Parcel, wanted: tuple[type, ...]) -> None:
+        self._hub = hub
+        self.parcel = parcel
+        self.wanted = wanted
+
+    @property
+    def target(self) -> str:
+        """Whom the message was sent to, in words."""
+        parcel = self.parcel
+        if parcel.receiver:
+            return f"actor {parcel.receiver.hex()}"
+        if parcel.receiver_node:
+            return f"node {readable(parcel.receiver_node)}"
+        return "every handler" if parcel.distribution == Distribution.BROADCAST else "any handler"
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self.done:
+            if self._future is None:
+                self._future = asyncio.get_running_loop().create_future()
+            try:
+                yield from self._future.__await__()
+            except asyncio.CancelledError:
+                self.cancel()
+                raise
+        return self.result()
+
+    def result(self) -> Any:
+        """The reply, if it is there; raises the error if that is how it ended."""
+        if not self.done:
+            raise asyncio.InvalidStateError("the answer is not there yet")
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def cancel(self) -> None:
+        """Give up: whatever comes now is late."""
+        if self._end(None, asyncio.CancelledError()):
+            self._hub.give_up(self)
+
+    def reply(self, payload: Any) -> bool:
+        """Take a reply; whether that ends the waiting."""
+        return self._end(payload, None)
+
+    def fail(self, error: MessageError) -> bool:
+        """Take the failure of a handler; whether that ends the waiting."""
+        return self._end(None, error)
+
+    def expire(self, error: MessageError) -> bool:
+        """The time is over; whether that ends the waiting."""
+        return self._end(None, error)
+
+    def end(self, error: MessageError) -> bool:
+        """No answer will come."""
+        return self._end(None, error)
+
+    def _end(self, result: Any, error: BaseException | None) -> bool:
+        if self.done:
+            return False
+        self.done = True
+        self._result = result
+        self._error = error
+        if self._future is not None and not self._future.done():
+            self._future.set_result(None)
+        return True
+
+
+class Promise(Pending, Generic[T]):
+    """One answer, some day. Await it; cancel it, or the task that awaits it, to give up."""
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return super().__await__()
+
+    def result(self) -> T:
+        return super().result()  # type: ignore[no-any-return]
+
+
+class Gathered(list[T]):
+    """The replies to a broadcast, in the order they came; ``errors`` are those of handlers that failed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors: list[MessageError] = []
+
+
+class Gathering(Pending, Generic[T]):
+    """Many answers to one message, until there are enough or the time is over."""
+
+    stop_after: int | None
+    gathered: Gathered[T]
+
+    def collect(self, stop_after: int | None) -> Gathering[T]:
+        """Say how many answers are enough."""
+        self.stop_after = stop_after
+        self.gathered = Gathered()
+        return self
+
+    def reply(self, payload: T) -> bool:
+        self.gathered.append(payload)
+        return self._enough()
+
+    def fail(self, error: MessageError) -> bool:
+        self.gathered.errors.append(error)
+        return self._enough()
+
+    def expire(self, error: MessageError) -> bool:  # noqa: ARG002 - that the time is over is how gathering ends
+        return super().reply(self.gathered)
+
+    def _enough(self) -> bool:
+        count = len(self.gathered) + len(self.gathered.errors)
+        return self.stop_after is not None and count >= self.stop_after and super().reply(self.gathered)

@@ -1,0 +1,344 @@
+"""Every message of a node passes here: to a receiver on this node, to another node, or to the dead letters."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable
+from typing import Protocol
+
+from framewire.errors import (
+    BadBody,
+    BadSignature,
+    Expired,
+    MessageError,
+    NodeStopped,
+    NoRoute,
+    Overloaded,
+    Unreachable,
+    UsageError,
+    WireError,
+)
+from framewire.node.core import Core
+from framewire.node.deadletters import Reason
+from framewire.node.exceptions import EXCEPTION
+from framewire.node.hub import Receipt
+from framewire.node.mailbox import Room, together
+from framewire.node.parcel import RECEIPT, Callback, Parcel, ttl_ticks
+from framewire.node.transport import Registration, Transport
+from framewire.routing import HUB, Route, RoutingTable, routes_for
+from framewire.security import KeyRing
+from framewire.wire import Distribution, MessageId, RouterAddress, TraceOptions, decode, encode, forward
+from framewire.wire.message import readable
+
+__all__ = ["Receiver", "Router"]
+
+
+class Receiver(Protocol):
+    """What messages are delivered to: a message hub, or an actor in its cell."""
+
+    def accept(self, parcel: Parcel, *, at_once: bool = True) -> Room | None: ...
+
+
+class Router:
+    """The routing of one node."""
+
+    def __init__(self, core: Core, transport: Transport | None = None) -> None:
+        self.table = RoutingTable()
+        self._core = core
+        self._transport = transport
+        self._receivers: dict[bytes, Receiver] = {}
+        self._hubs: dict[bytes, Receiver] = {}
+        self._announced: dict[Route, tuple[MessageId, ...]] = {}
+        self._held: dict[int, Parcel] = {}
+        self._passing = 0
+        self._closed = False
+        core.send = self.send
+
+    # --- receivers of this node
+
+    def add(self, route: Route, receiver: Receiver, messages: Iterable[MessageId], *, local: bool = False) -> None:
+        """Let messages come to a receiver of this node; others are told of it unless it is local."""
+        handled = tuple(messages)
+        self._receivers[route.receiver] = receiver
+        if route.receiver[0] == HUB:
+            self._hubs[route.receiver] = receiver
+        self.table.add_receiver(route)
+        for message in handled:
+            self.table.add(message, route)
+        if not local:
+            self._announced[route] = handled
+            if self._transport is not None:
+                self._transport.announce([(route, handled)])
+        self._release()
+
+    def remove(self, route: Route) -> None:
+        """Let no more messages come to a receiver of this node."""
+        self.table.remove_receiver(route)
+        self._receivers.pop(route.receiver, None)
+        self._hubs.pop(route.receiver, None)
+        self._withdraw([route])
+
+    @property
+    def registrations(self) -> list[Registration]:
+        """The receivers of this node that others may know of."""
+        return list(self._announced.items())
+
+    def retire(self) -> None:
+        """Let other nodes send no more to the actors here; what is under way is still taken, and so are answers."""
+        self._withdraw([route for route in self._announced if route.receiver not in self._hubs])
+
+    def _withdraw(self, routes: Iterable[Route]) -> None:
+        gone = [(route, self._announced.pop(route)) for route in routes if route in self._announced]
+        if gone and self._transport is not None:
+            self._transport.withdraw(gone)
+
+    # --- messages of this node
+
+    def send(self, parcel: Parcel) -> Room | None:
+        """Get a parcel under way; what is returned is done when there is room for it."""
+        # Nearly every message is one of these two, so they skip the detours (bench/node.py): to anyone who
+        # handles it, and an answer to a hub of this node.
+        if not parcel.receiver:
+            if not parcel.receiver_node and parcel.distribution == 0 and not parcel.source:
+                route = self.table.next(parcel.message_id)
+                return self._hold(parcel) if route is None else self._take(route, parcel)
+        elif parcel.receiver_node == self._core.identity and not parcel.trace_options:
+            hub = self._hubs.get(parcel.receiver)
+            if hub is not None:
+                return hub.accept(parcel)
+        routes = self._routes(parcel)
+        return self._dispatch(routes, parcel) if routes else self._hold(parcel)
+
+    def _routes(self, parcel: Parcel) -> tuple[Route, ...]:
+        return routes_for(
+            self.table,
+            self._core.identity,
+            parcel.message_id,
+            parcel.distribution,
+            parcel.receiver,
+            parcel.receiver_node,
+            from_network=bool(parcel.source),
+        )
+
+    def _dispatch(self, routes: tuple[Route, ...], parcel: Parcel) -> Room | None:
+        if len(routes) == 1:
+            return self._take(routes[0], parcel)
+        rooms = [room for route in routes if (room := self._take(route, copy.copy(parcel))) is not None]
+        return together(rooms) if rooms else None
+
+    def _take(self, route: Route, parcel: Parcel) -> Room | None:
+        parcel.sent_to = route
+        if parcel.trace_options & TraceOptions.ROUTING:
+            where = f"to node {readable(route.node)}" if route.node else f"to {route.receiver.hex()}"
+            self._core.trace.step("routed", parcel.message_id, parcel.correlation_id, where)
+        if route.node:
+            return self._send_away(route, parcel)
+        receiver = self._receivers[route.receiver]
+        callback = parcel.callback
+        if callback is not None and callback.receipt and parcel.message_id != RECEIPT:
+            return self._deliver_with_receipt(receiver, parcel, callback)
+        return receiver.accept(parcel)
+
+    def _deliver_with_receipt(self, receiver: Receiver, parcel: Parcel, callback: Callback) -> Room | None:
+        points = tuple(point for point in callback.points if point != RECEIPT)
+        parcel.callback = Callback(callback.receiver, callback.node, callback.key, points)
+        room = receiver.accept(parcel, at_once=False)
+        if room is None:
+            self._confirm(parcel, callback)
+        else:
+            room.add_done_callback(lambda done: self._confirm(parcel, callback) if _fulfilled(done) else None)
+        return room
+
+    def _confirm(self, parcel: Parcel, callback: Callback) -> None:
+        """Tell the sender that its message has arrived; what its handler does is then nobody's answer."""
+        if parcel.callback is not None and set(parcel.callback.points) <= {EXCEPTION}:
+            parcel.callback = None
+        self.send(
+            Parcel(
+                RECEIPT,
+                Receipt(),
+                correlation_id=parcel.correlation_id,
+                callback=callback,
+                deadline=parcel.deadline,
+                receiver=callback.receiver,
+                receiver_node=callback.node,
+                routing=parcel.routing,
+                trace_options=parcel.trace_options,
+            )
+        )
+
+    # --- messages to other nodes
+
+    def _send_away(self, route: Route, parcel: Parcel) -> Room | None:
+        core, transport = self._core, self._transport
+        now = core.now()
+        if parcel.deadline <= now:
+            core.undeliverable(parcel, Reason.EXPIRED, Expired("its time was over before it left this node"))
+            return None
+        try:
+            if transport is None:
+                raise Unreachable("this node is connected to no other")
+            room = transport.send(route.node, self._frames(parcel, transport.uri, now))
+        except MessageError as problem:
+            core.undeliverable(parcel, _REASONS.get(type(problem), Reason.UNREACHABLE), problem)
+            return None
+        if room is not None and parcel.source:
+            room = self._pass(room, parcel)
+        core.counters.forwarded += 1
+        return None if room is None else core.limited(room, parcel)
+
+    def _pass(self, room: Room, parcel: Parcel) -> Room | None:
+        """Bound what waits for the way to another node: what came from one has no sender here that could wait."""
+        if self._passing >= self._core.settings.hold:
+            room.cancel()
+            refusal = self._core.overloaded(parcel, f"{self._passing} messages already wait to be passed on")
+            self._core.undeliverable(parcel, Reason.OVERLOADED, refusal)
+            return None
+        self._passing += 1
+        room.add_done_callback(self._passed)
+        return room
+
+    def _passed(self, _: Room) -> None:
+        self._passing -= 1
+
+    def _frames(self, parcel: Parcel, uri: str, now: float) -> list[bytes]:
+        router = RouterAddress(uri, self._core.identity)
+        if parcel.frames is not None:
+            return forward(parcel.frames, router, ttl_ticks=ttl_ticks(parcel.deadline, now))
+        message = parcel.to_message(now, router)
+        keyring = self._core.keyring
+        if keyring is not None:
+            try:
+                message = keyring.sign(message)
+            except UsageError as problem:
+                raise BadSignature(str(problem)) from None
+        return encode(message)
+
+    # --- messages from other nodes
+
+    def receive(self, peer: bytes, frames: list[bytes]) -> None:
+        """Take in what another node sent."""
+        core = self._core
+        core.counters.received += 1
+        try:
+            message = decode(frames)
+        except WireError as problem:
+            core.dead_letters.add_frames(Reason.MALFORMED, str(problem), frames)
+            return
+        parcel = Parcel.from_message(message, core.now(), peer, frames)
+        if core.keyring is not None or message.domain:
+            try:
+                (core.keyring or _NO_KEYS).verify(message)
+            except BadSignature as problem:
+                core.undeliverable(parcel, Reason.BAD_SIGNATURE, problem)
+                return
+        if parcel.trace_options & TraceOptions.ROUTING:
+            core.trace.step("received", parcel.message_id, parcel.correlation_id, f"from node {readable(peer)}")
+        if parcel.hops > core.settings.max_hops:
+            core.undeliverable(parcel, Reason.UNREACHABLE, Unreachable(f"went in circles for {parcel.hops} hops"))
+            return
+        self.send(parcel)
+
+    def undelivered(self, frames: list[bytes], error: MessageError) -> None:
+        """A message that was on its way to another node did not get there."""
+        reason = Reason.OVERLOADED if isinstance(error, Overloaded) else Reason.UNREACHABLE
+        self._core.undeliverable(Parcel.from_message(decode(frames), self._core.now()), reason, error)
+
+    def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+        """Another node handles these."""
+        self.table.add_node(peer)
+        for route, messages in registrations:
+            there = Route(route.receiver, peer)
+            self.table.add_receiver(there)
+            for message in messages:
+                self.table.add(message, there)
+        self._release()
+
+    def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+        """Another node handles these no longer; a receiver without messages is gone as a whole."""
+        for route, messages in registrations:
+            there = Route(route.receiver, peer)
+            for message in messages:
+                self.table.remove(message, there)
+            if not messages or not self.table.routes.get(there):
+                self.table.remove_receiver(there)
+
+    def peer_lost(self, peer: bytes) -> None:
+        """Another node is gone."""
+        self.table.remove_node(peer)
+
+    # --- messages without a route
+
+    def _hold(self, parcel: Parcel) -> Room | None:
+        """Keep a parcel for a moment while the other nodes are asked who handles it."""
+        settings = self._core.settings
+        if parcel.distribution == Distribution.BROADCAST and parcel.source:
+            # The others have had it from its origin, and it is no failure of theirs that nobody is here any more.
+            self._core.dead_letters.add(Reason.NO_ROUTE, "nobody here handles it any more", parcel)
+            return None
+        if self._closed:
+            self._stopped(parcel)
+            return None
+        if self._transport is None or settings.route_grace == 0:
+            self._no_route(parcel)
+            return None
+        if len(self._held) >= settings.hold:
+            self._no_route(parcel, f"; nobody was asked, for {settings.hold} messages are held already")
+            return None
+        self._held[id(parcel)] = parcel
+        self._transport.discover(parcel.message_id, parcel.receiver)
+        self._core.clock.call_later(settings.route_grace, self._grace_is_over, parcel)
+        return None
+
+    def _release(self) -> None:
+        """Send on what was held, where there is a route now."""
+        for parcel in tuple(self._held.values()):
+            routes = self._routes(parcel)
+            if routes:
+                del self._held[id(parcel)]
+                self._dispatch(routes, parcel)
+
+    def _grace_is_over(self, parcel: Parcel) -> None:
+        if self._held.pop(id(parcel), None) is not None:
+            count = len(self.table.nodes)
+            nodes = f"{count} node{'' if count == 1 else 's'}"
+            self._no_route(parcel, f"; asked {nodes} for {self._core.settings.route_grace:.1f} s")
+
+    def _no_route(self, parcel: Parcel, asked: str = "") -> None:
+        self._core.undeliverable(parcel, Reason.NO_ROUTE, NoRoute(self._why_not(parcel, asked)))
+
+    def _stopped(self, parcel: Parcel) -> None:
+        stopped = NodeStopped("the node was stopped before it was handled")
+        self._core.undeliverable(parcel, Reason.NODE_STOPPED, stopped)
+
+    def _why_not(self, parcel: Parcel, asked: str) -> str:
+        node = parcel.receiver_node
+        if node and node != self._core.identity and not self.table.knows_node(node):
+            what = f"node {readable(node)} is not known"
+        elif parcel.receiver:
+            what = f"receiver {parcel.receiver.hex()} is not known or does not handle it"
+        else:
+            what = "nobody handles it"
+        alike = ", ".join(map(str, self.table.alike(parcel.message_id)[:5]))
+        return f"{what}{asked}. Known: {alike}" if alike else f"{what}{asked}"
+
+    def close(self) -> None:
+        """Give up on everything that is held."""
+        self._closed = True
+        held, self._held = self._held, {}
+        for parcel in held.values():
+            self._stopped(parcel)
+
+
+_NO_KEYS = KeyRing()
+"""What a node without keys verifies with: it takes part in the nameless domain only."""
+_REASONS = {
+    BadBody: Reason.BAD_BODY,
+    BadSignature: Reason.BAD_SIGNATURE,
+    Overloaded: Reason.OVERLOADED,
+}
+"""Why a message did not leave, where it is not that nobody could be reached."""
+
+
+def _fulfilled(done: Room) -> bool:
+    return not done.cancelled() and done.exception() is None

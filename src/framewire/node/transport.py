@@ -1,0 +1,76 @@
+"""The seam between a node and other nodes: frames out, frames in, peers that come and go.
+
+A node without a transport is a world of its own. What fills the seam (sockets, or memory in tests) knows nothing
+of actors and hubs, and a node knows nothing of sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from framewire.errors import MessageError
+from framewire.node.mailbox import Room
+from framewire.routing import Route
+from framewire.wire import MessageId
+
+__all__ = ["Port", "Registration", "Transport"]
+
+Registration = tuple[Route, tuple[MessageId, ...]]
+"""A receiver and what it handles; a message hub handles nothing by name."""
+
+
+class Port(Protocol):
+    """What a transport tells its node. All calls come on the node's event loop."""
+
+    @property
+    def identity(self) -> bytes:
+        """The node's own identity."""
+
+    @property
+    def registrations(self) -> Sequence[Registration]:
+        """The receivers of this node that others may know of."""
+
+    def receive(self, peer: bytes, frames: list[bytes]) -> None:
+        """A message came in from a peer."""
+
+    def undelivered(self, frames: list[bytes], error: MessageError) -> None:
+        """A message that was handed over did not get to its peer after all."""
+
+    def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+        """A peer handles these; routes carry no node, for they are the peer's own."""
+
+    def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+        """A peer no longer handles these; an empty tuple of messages removes the receiver."""
+
+    def peer_lost(self, peer: bytes) -> None:
+        """A peer is gone, with all that it handled."""
+
+
+class Transport(Protocol):
+    """What a node asks of its transport."""
+
+    @property
+    def uri(self) -> str:
+        """Where other nodes reach this one; it goes into routing entries."""
+
+    async def start(self, port: Port) -> None:
+        """Open for business, and announce what the port has registered."""
+
+    def send(self, peer: bytes, frames: list[bytes]) -> Room | None:
+        """Hand a message over to a peer; what is returned is done when there is room for it.
+
+        Raises ``Unreachable`` where the peer is not known.
+        """
+
+    def announce(self, registrations: Iterable[Registration]) -> None:
+        """Tell the others about receivers that are new here."""
+
+    def withdraw(self, registrations: Iterable[Registration]) -> None:
+        """Tell the others about receivers that are gone from here."""
+
+    def discover(self, message: MessageId, receiver: bytes) -> None:
+        """Ask the others who handles a message, or where a receiver is; answers come as registrations."""
+
+    async def stop(self) -> None:
+        """Take leave of the others and close everything."""

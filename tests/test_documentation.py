@@ -1,0 +1,84 @@
+"""README, docs and examples are code: they run here."""
+
+import ast
+import asyncio
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import framewire
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = {
+    "hello.py": "Welcome, Ada",
+    "pipeline.py": "2x be",
+    "gather.py": "3 offers; the best is Bob's: 3.99",
+    "script.py": "squares: 0 1 4 9 16 25 36 49 64 81",
+    "demo.py": "nothing is left open",
+}
+
+
+def snippets(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+async def execute(code, page):
+    """One page's snippets share a namespace and an event loop, as a reader would type them."""
+    scope = {"__name__": "documentation"}
+    for number, snippet in enumerate(code, 1):
+        compiled = compile(snippet, f"{page.name} #{number}", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        result = eval(compiled, scope)  # noqa: S307 - our own pages
+        if inspect.iscoroutine(result):
+            await result
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_code_on_the_page_runs(page, capsys):
+    code = snippets(page)
+    if any("asyncio.run(" in snippet for snippet in code):
+        # A whole program, which brings its own event loop.
+        for snippet in code:
+            exec(compile(snippet, page.name, "exec"), {"__name__": "__main__"})  # noqa: S102 - our own pages
+    else:
+        asyncio.run(asyncio.wait_for(execute(code, page), 30))
+    assert "Traceback" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_example_says_what_it_should(name):
+    example = [sys.executable, "-W", "error", str(ROOT / "examples" / name)]
+    done = subprocess.run(example, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert EXAMPLES[name] in done.stdout
+
+
+def test_every_example_is_run():
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_within_the_repository_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_the_public_names_are_there_and_complete():
+    assert framewire.__all__ == sorted(framewire.__all__)
+    assert all(hasattr(framewire, name) for name in framewire.__all__)
+    public = {name for name in vars(framewire) if not name.startswith("_")}
+    modules = {name for name in public if inspect.ismodule(getattr(framewire, name))}
+    assert public - modules == set(framewire.__all__) - {"__version__"}
+
+
+def test_importing_framewire_imports_nothing_heavy():
+    code = (
+        "import framewire, sys; print([m for m in ('pyspark', 'pyarrow', 'nicegui', 'duckdb') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout.strip() == "[]"
