@@ -65,7 +65,7 @@ class Settings:
                 ("hold", "a whole number, 0 or more", _count(0)),
                 ("stall_after", "a positive number of seconds or None", lambda v: v is None or _positive(v)),
                 ("stop_timeout", "0 or more seconds", _seconds),
-                ("max_hops", "1 to 65535", _count(1, 0xFFFF)),
+                ("max_hops", "1 to 65534", _count(1, 0xFFFE)),  # one more must still fit its 16 bits
             )
             if not good(value := getattr(self, name))
         ]

@@ -9,7 +9,17 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TypeVar, cast
 
-from framewire.errors import BadBody, Expired, MessageError, NodeStopped, NoRoute, Unreachable, UsageError
+from framewire.errors import (
+    BadBody,
+    BadSignature,
+    Expired,
+    MessageError,
+    NodeStopped,
+    NoRoute,
+    RemoteError,
+    Unreachable,
+    UsageError,
+)
 from framewire.node.clock import DeadlineWheel
 from framewire.node.core import Core, handling
 from framewire.node.deadletters import Reason
@@ -156,6 +166,9 @@ class MessageHub:
         waiting = self._pending.get(callback.key) if callback is not None else None
         if waiting is None:
             self._nobody_waits(parcel, callback)
+            return
+        if parcel.correlation_id != waiting.parcel.correlation_id:
+            self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "the answer to a question of another flow", parcel)
             return
         message_type = waiting.types.get(parcel.message_id)
         if message_type is not None:
@@ -319,11 +332,15 @@ class MessageHub:
 
     def _completed(self, error: E, waiting: Pending, answer: Parcel | None = None) -> E:
         """An error with all that is known here about the message that it is about."""
-        error.message_id = waiting.parcel.message_id
+        about, error.message_id = error.message_id, waiting.parcel.message_id
+        if about is not None and str(about) != str(error.message_id) and not isinstance(error, RemoteError):
+            error.detail = f"{about}, which came of it: {error.detail}"
         error.correlation_id = waiting.parcel.correlation_id
         error.target = error.target or waiting.target
         error.node = error.node or self._core.identity
         error.elapsed = self._core.now() - waiting.started
+        if isinstance(error, BadSignature) and not error.domain and self._core.keyring is not None:
+            error.domain = self._core.keyring.domain_of(waiting.parcel.message_id.identity)
         if answer is not None and answer.routing:
             error.last_hop = answer.routing[-1].uri
         elif (route := waiting.parcel.sent_to) is not None:

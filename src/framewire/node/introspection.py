@@ -151,7 +151,7 @@ def stats(
                 age=now - waiting.started,
                 flow=waiting.parcel.correlation_id.decode("ascii", errors="backslashreplace"),
             )
-            for waiting in open_promises[:pending]
+            for waiting in open_promises[: max(pending, 0)]
         ],
         dead_letters={str(reason): count for reason, count in core.dead_letters.counts.items()},
         peers=[peer.decode("ascii", errors="backslashreplace") for peer in peers],

@@ -290,8 +290,9 @@ class Node:
 
     async def serve(self) -> None:
         """Wait until the node is stopped, by ``stop`` or by a signal."""
-        self._must_run()
-        if self._stopped is not None:
+        if self._stopped is None:
+            self._must_run()
+        else:
             await self._stopped.wait()
 
     async def __aenter__(self) -> Self:

@@ -20,6 +20,8 @@ __all__ = ["RECEIPT", "TICKS", "Callback", "Parcel", "ttl_ticks", "unread"]
 
 RECEIPT = MessageId(b"KINO.RCPTCONFIRM")
 """A callback point, and the message that answers it: the handling node has the message."""
+_MOST_ROUTERS = 255
+"""Routing entries that are kept: a flow that goes on for ever must not grow for ever."""
 TICKS = 10_000_000
 """Ticks of 100 ns in a second."""
 
@@ -108,7 +110,7 @@ class Parcel(msgspec.Struct):
             callback.node,
             callback.key,
             callback.points,
-            self.routing if router is None else (*self.routing, router),
+            self.routing if router is None else (*self.routing[-_MOST_ROUTERS:], router),
             self.hops if router is None else self.hops + 1,
         )
 

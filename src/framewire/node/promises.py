@@ -73,7 +73,7 @@ class Pending:
         if not self.done:
             raise asyncio.InvalidStateError("the answer is not there yet")
         if self._error is not None:
-            raise self._error
+            raise self._error.with_traceback(None)  # or it would grow with each look
         return self._result
 
     def cancel(self) -> None:

@@ -141,18 +141,28 @@ class Router:
 
     def _deliver_with_receipt(self, receiver: Receiver, parcel: Parcel, callback: Callback) -> Room | None:
         points = tuple(point for point in callback.points if point != RECEIPT)
-        parcel.callback = Callback(callback.receiver, callback.node, callback.key, points)
+        # Where only the receipt was asked for, what the handler does is nobody's answer. It may be done with the
+        # message before the loop comes round to tell that there was room for it, so it never gets the callback.
+        only = set(points) <= {EXCEPTION}
+        parcel.callback = None if only else Callback(callback.receiver, callback.node, callback.key, points)
         room = receiver.accept(parcel, at_once=False)
         if room is None:
             self._confirm(parcel, callback)
-        else:
-            room.add_done_callback(lambda done: self._confirm(parcel, callback) if _fulfilled(done) else None)
+            return None
+
+        def settled(done: Room) -> None:
+            if _fulfilled(done):
+                self._confirm(parcel, callback)
+            elif only and not done.cancelled() and (error := done.exception()) is not None:
+                refused = copy.copy(parcel)
+                refused.callback = callback
+                self._core.tell_failure(refused, error)
+
+        room.add_done_callback(settled)
         return room
 
     def _confirm(self, parcel: Parcel, callback: Callback) -> None:
-        """Tell the sender that its message has arrived; what its handler does is then nobody's answer."""
-        if parcel.callback is not None and set(parcel.callback.points) <= {EXCEPTION}:
-            parcel.callback = None
+        """Tell the sender that its message has arrived."""
         self.send(
             Parcel(
                 RECEIPT,
