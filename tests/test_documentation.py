@@ -68,6 +68,16 @@ def test_links_within_the_repository_lead_somewhere(page):
             assert (page.parent / target).exists(), target
 
 
+def test_every_guarantee_has_a_test_that_exists():
+    page = (ROOT / "docs" / "guarantees.md").read_text()
+    promised = page.partition("## What is not promised")[0]
+    for sentence in re.findall(r"^- (.*?)(?=^- |^#|\Z)", promised, re.DOTALL | re.MULTILINE):
+        shown_by = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", sentence)
+        assert shown_by, sentence
+        for file, test in shown_by:
+            assert f"def {test}" in (ROOT / "tests" / file).read_text(), (file, test)
+
+
 def test_the_public_names_are_there_and_complete():
     assert framewire.__all__ == sorted(framewire.__all__)
     assert all(hasattr(framewire, name) for name in framewire.__all__)

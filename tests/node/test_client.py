@@ -151,6 +151,21 @@ def test_a_handler_in_a_thread_may_use_the_client(client):
     assert client.ask(Answer(), Done) == Done(5)
 
 
+def test_closing_ends_what_handlers_have_left_running(client):
+    left = []
+
+    class Careless(fw.Actor):
+        @fw.handles(Answer)
+        async def leave(self, _):
+            left.append(asyncio.create_task(asyncio.Event().wait()))
+            return Done()
+
+    client.host(Careless())
+    client.ask(Answer(), Done)
+    client.close()
+    assert left[0].cancelled()
+
+
 def test_a_client_that_cannot_start_leaves_nothing_behind():
     before = framewire_threads()
     with pytest.raises(fw.ConfigError, match="no such setting"):

@@ -40,6 +40,8 @@ def test_what_is_taken_out_does_not_expire(items):
             kept.add(number)
         else:
             watching.discard(number, slot)
+    assert sum(map(len, watching._slots.values())) == len(kept)
+    assert all(watching._slots.values())
     clock.pass_time(20)
     assert {number for number, _ in expired} == kept
 

@@ -123,7 +123,7 @@ def test_a_thread_waits_no_longer_than_its_flow_has_time():
                     ended.append(True)
 
             with pytest.raises(fw.Expired):
-                await node.hub.ask(Question(), Answer, timeout=0.05)
+                await node.hub.ask(Question(), Answer, timeout=1)
             await eventually(lambda: ended)
 
     run(main())

@@ -231,6 +231,9 @@ def test_stopping_waits_for_messages_that_others_still_handle():
             await node.host(two)
             slow = node.hub.start(Answer(), Done)
             await fail(node, 2)
+            for _ in range(20):
+                await asyncio.sleep(0)
+            assert "stopping" not in diary
             two.go.set()
             await slow
             await node.hub.ask(Job(1), Done)
@@ -252,6 +255,52 @@ def test_inline_handlers_that_keep_failing_restart_the_actor_too():
             await fail(node, 2)
             await node.hub.ask(Job(1), Done)
         assert diary == ["started", "stopping", "started", "job 1", "stopping"]
+
+    run(main())
+
+
+def test_inline_messages_that_waited_for_a_restart_are_not_overtaken():
+    async def main():
+        class Mixed(fw.Actor):
+            restart = fw.Restart(after=1, backoff=0)
+
+            def __init__(self):
+                self.order = []
+                self.again = asyncio.Event()
+                self.again.set()
+                self.go = asyncio.Event()
+
+            async def started(self):
+                await self.again.wait()
+
+            @fw.handles(Question)
+            async def fail(self, _):
+                self.again.clear()
+                raise ValueError
+
+            @fw.handles(Answer)
+            async def block(self, _):
+                await self.go.wait()
+                return Done(0)
+
+            @fw.handles(Job, inline=True)
+            def job(self, job):
+                self.order.append(job.number)
+                return Done(job.number)
+
+        async with fw.Node() as node:
+            mixed = Mixed()
+            await node.host(mixed)
+            await fail(node, 1)
+            promises = [node.hub.start(Answer(), Done), node.hub.start(Job(1), Done)]
+            assert mixed.order == []
+            mixed.again.set()
+            await eventually(lambda: node.stats().actors[-1].busy)
+            promises.append(node.hub.start(Job(2), Done))
+            mixed.go.set()
+            assert [(await promise).number for promise in promises] == [0, 1, 2]
+            assert mixed.order == [1, 2]
+            await eventually(lambda: node.hub.start(Job(3), Done).done)
 
     run(main())
 

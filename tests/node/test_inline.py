@@ -1,6 +1,7 @@
 """Inline handlers, and handlers that start at once because their actor is idle."""
 
 import asyncio
+import contextlib
 
 import msgspec
 import pytest
@@ -125,6 +126,40 @@ def test_timeouts_in_a_handler_are_the_handlers_own():
 
             for _ in range(5):
                 assert await node.hub.ask(Question(), Answer, timeout=5) == Answer("in vain")
+
+    run(main())
+
+
+def test_what_a_handler_waits_for_is_cancelled_with_its_wait():
+    async def main():
+        async with fw.Node() as node:
+            children = []
+
+            @node.handler(Question)
+            async def impatient(_):
+                children.append(asyncio.create_task(asyncio.Event().wait()))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(0):
+                        await children[-1]
+                return Answer(str(children[-1].cancelled()))
+
+            for _ in range(5):
+                assert await node.hub.ask(Question(), Answer, timeout=5) == Answer("True")
+
+    run(main())
+
+
+def test_a_program_that_is_to_end_ends_and_its_promise_with_it():
+    async def main():
+        async with fw.Node() as node:
+
+            @node.handler(Question, inline=True)
+            def leave(_):
+                raise KeyboardInterrupt
+
+            with pytest.raises(KeyboardInterrupt):
+                node.hub.start(Question(), Answer)
+            assert node.stats().pending == []
 
     run(main())
 

@@ -38,6 +38,7 @@ async def main():
         await node.host(Slow())
         await node.hub.tell(Job())
         await node.serve()
+    assert asyncio.current_task().cancelling() == 0
     print("closed", flush=True)
 
 asyncio.run(main())

@@ -20,6 +20,7 @@ from framewire.node.cell import Cell
 from framewire.node.clock import Clock, LoopClock
 from framewire.node.core import Core, Settings
 from framewire.node.deadletters import DeadLetter, DeadLetters, Reason
+from framewire.node.guests import Guest
 from framewire.node.hub import MessageHub
 from framewire.node.introspection import Introspection, NodeStats, Rates, stats
 from framewire.node.mailbox import Overflow
@@ -29,6 +30,7 @@ from framewire.node.tracing import TraceStep
 from framewire.node.transport import Registration, Transport
 from framewire.routing import Route
 from framewire.security import KeyRing
+from framewire.wire import Message
 
 __all__ = ["Node"]
 
@@ -248,6 +250,12 @@ class Node:
         self._router.peer_lost(peer)
         for hub in self._hubs:
             hub.node_lost(peer)
+
+    def admit(self, receiver: bytes, deliver: Callable[[Message], None]) -> None:
+        self._router.add(Route(receiver), Guest(self._core, deliver), (), local=True)
+
+    def dismiss(self, receiver: bytes) -> None:
+        self._router.remove(Route(receiver))
 
     # --- how it lives
 

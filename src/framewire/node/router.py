@@ -128,7 +128,7 @@ class Router:
 
     def _take(self, route: Route, parcel: Parcel) -> Room | None:
         parcel.sent_to = route
-        if parcel.trace_options & TraceOptions.ROUTING:
+        if parcel.trace_options and parcel.trace_options & TraceOptions.ROUTING:
             where = f"to node {readable(route.node)}" if route.node else f"to {route.receiver.hex()}"
             self._core.trace.step("routed", parcel.message_id, parcel.correlation_id, where)
         if route.node:

@@ -6,13 +6,13 @@ of actors and hubs, and a node knows nothing of sockets.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from framewire.errors import MessageError
 from framewire.node.mailbox import Room
 from framewire.routing import Route
-from framewire.wire import MessageId
+from framewire.wire import Message, MessageId
 
 __all__ = ["Port", "Registration", "Transport"]
 
@@ -45,6 +45,12 @@ class Port(Protocol):
 
     def peer_lost(self, peer: bytes) -> None:
         """A peer is gone, with all that it handled."""
+
+    def admit(self, receiver: bytes, deliver: Callable[[Message], None]) -> None:
+        """Take in a guest: what is addressed to this receiver here is handed back, for the transport to deliver."""
+
+    def dismiss(self, receiver: bytes) -> None:
+        """Forget a guest."""
 
 
 class Transport(Protocol):
