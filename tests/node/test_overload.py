@@ -235,3 +235,24 @@ def test_a_handler_that_sends_waits_for_room_like_everybody():
             assert len(node.dead_letters) == 0
 
     run(main())
+
+
+def test_only_so_many_promises_are_open_at_a_time():
+    async def scenario():
+        async with fw.Node(promises=10, signals=False) as node:
+            release = asyncio.Event()
+
+            @node.handler(Job)
+            async def answer(job: Job) -> Done:
+                await release.wait()
+                return Done(job.number)
+
+            open_promises = [node.hub.start(Job(1), Done) for _ in range(10)]
+            with pytest.raises(fw.Overloaded, match="10 promises are open"):
+                node.hub.start(Job(2), Done)
+            release.set()
+            for promise in open_promises:
+                await promise
+            assert (await node.hub.ask(Job(3), Done)).number == 3
+
+    run(scenario())

@@ -1,4 +1,4 @@
-"""An actor at work: its mailbox, its workers, its life.
+"""An actor at work: its mailbox and its workers.
 
 A worker is a task that awaits one handler after another, so a message costs no task of its own. A message to an
 actor that is idle does not even wait for its worker to be scheduled: see ``framewire.node.worker``.
@@ -12,7 +12,7 @@ import logging
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextvars import copy_context
 from typing import Any
 
@@ -21,10 +21,10 @@ from framewire.node.actor import Actor, Handler, Kind, handlers_of
 from framewire.node.context import Context
 from framewire.node.core import Core, handling
 from framewire.node.deadletters import Reason
-from framewire.node.exceptions import text_of
+from framewire.node.flow import following
+from framewire.node.life import PATIENCE, Life
 from framewire.node.mailbox import Mailbox, Overflow, Room, together
 from framewire.node.parcel import Parcel
-from framewire.node.payloads import type_of
 from framewire.node.worker import Worker
 from framewire.routing import Route
 from framewire.wire import MessageId, TraceOptions
@@ -37,10 +37,6 @@ _IN_A_ROW = 100
 """Messages that a worker handles before it lets others on the event loop have a go."""
 _INLINE_DEPTH = 32
 """Inline handlers that may call one another; deeper ones go through the mailbox."""
-
-
-_PATIENCE = 1.0
-"""Seconds that a task which was cancelled has for its end."""
 
 
 class _TooLateError(Exception):
@@ -68,14 +64,10 @@ class Cell:
         self.loop = asyncio.get_running_loop()
         self.thread = threading.get_ident()
         self.route = Route(b"\x01" + uuid.uuid4().bytes)
-        self._make = make
-        self._prepare = prepare
         self._withdraw = withdraw
         self._gone = gone
-        # Workers begin when messages come, but what they know is not to depend on who happened to send the first.
-        self._context = copy_context()
-        self.actor = self._made()
-        self.name = type(self.actor).__qualname__
+        self._life = Life(core, make, prepare)
+        self.name = self._life.name
         self.handlers: dict[MessageId, Handler] = {}
         self._inline: dict[MessageId, Handler] = {}
         self._bind()
@@ -92,7 +84,6 @@ class Cell:
         self.busy = 0
         self.restarts = 0
         self._failures = 0
-        self._alive = False
         self._restarting: asyncio.Task[None] | None = None
         self._cut_off: tuple[Reason, NoRoute | NodeStopped] | None = None
         self._over = asyncio.Event()
@@ -102,6 +93,11 @@ class Cell:
         self._resumed = asyncio.Event()
         self._inline_limit = 0
         self._quiet: list[asyncio.Future[None]] = []
+
+    @property
+    def actor(self) -> Actor:
+        """The actor as it is now: a restart may have made another."""
+        return self._life.actor
 
     # --- taking messages
 
@@ -151,7 +147,7 @@ class Cell:
         if self._idle:
             self._idle.pop().wake()
         elif len(self._workers) < self.concurrency:
-            worker = self._context.run(Worker, self.loop, self._work, name=f"framewire {self.name}")
+            worker = self._life.context.run(Worker, self.loop, self._work, name=f"framewire {self.name}")
             self._workers.add(worker)
             worker.task.add_done_callback(lambda _: self._lost(worker))
 
@@ -280,8 +276,8 @@ class Cell:
             arguments = (payload, Context(self, parcel)) if handler.takes_context else (payload,)
             result = handler.function(*arguments)
             if result is not None:
-                followings = self._results(parcel, result)
-                rooms = [room for following in followings if (room := self.core.send(following)) is not None]
+                results = self._results(parcel, result)
+                rooms = [room for sent in results if (room := self.core.send(sent)) is not None]
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as problem:  # noqa: BLE001 - a handler may raise anything
@@ -303,8 +299,8 @@ class Cell:
 
     async def _emit(self, parcel: Parcel, result: Any) -> None:
         """Send what a handler returned or yielded."""
-        for following in self._results(parcel, result):
-            room = self.core.send(following)
+        for sent in self._results(parcel, result):
+            room = self.core.send(sent)
             if room is not None:
                 # What is refused is a dead letter by now, and whoever waits for it has been told.
                 with contextlib.suppress(MessageError):
@@ -312,30 +308,8 @@ class Cell:
 
     def _results(self, parcel: Parcel, result: Any) -> tuple[Parcel, ...]:
         if isinstance(result, list | tuple):
-            return tuple([self.following(parcel, payload) for payload in result])
-        return (self.following(parcel, result),)
-
-    def following(self, parcel: Parcel, payload: object) -> Parcel:
-        """The next message of a flow: straight to the caller if it is the answer, else to whoever handles it."""
-        message_id = type_of(type(payload)).message_id
-        callback = parcel.callback
-        following = Parcel(
-            message_id,
-            payload,
-            None,
-            parcel.correlation_id,
-            callback,
-            parcel.deadline,
-            routing=parcel.routing,
-            trace_options=parcel.trace_options,
-        )
-        if callback is not None and message_id in callback.points:
-            following.receiver = callback.receiver
-            following.receiver_node = callback.node
-            if parcel.trace_options & TraceOptions.ROUTING:
-                self.core.trace.step("replied", message_id, parcel.correlation_id, f"by {self.name}")
-        self.core.counters.sent += 1
-        return following
+            return tuple([following(self.core, self.name, parcel, payload) for payload in result])
+        return (following(self.core, self.name, parcel, result),)
 
     def _count(self, handler: Handler, parcel: Parcel, started: float) -> None:
         core, figures = self.core, handler.figures
@@ -367,18 +341,21 @@ class Cell:
         if after is not None and self._failures >= after and not self._paused:
             log.warning("%s failed %d times in a row and is restarted", self.name, self._failures)
             self._pause()
-            self._restarting = self._task(self._restart(), "restarts")
+            self._restarting = self._life.task(self._restart(), "restarts")
 
     # --- living
 
     async def start(self) -> None:
         """Run the actor's ``started`` hook, more than once if need be, and begin to handle messages."""
-        await self._start_hook()
-        self.open()
+        await self._life.begin()
+        self._open()
 
-    def open(self) -> None:
-        """Begin to handle messages."""
-        self._alive = True
+    def start_at_once(self) -> None:
+        """The same for an actor without a hook."""
+        self._life.begin_at_once()
+        self._open()
+
+    def _open(self) -> None:
         self._paused = False
         # What waits goes first, so nothing is handled inline until a worker finds the mailbox empty.
         self._inline_limit = 0 if len(self.mailbox) else _INLINE_DEPTH
@@ -394,11 +371,11 @@ class Cell:
             await self._next_quiet()
         self.restarts += 1
         self._failures = 0
-        await self._last_words(self.core.settings.stop_timeout)
+        await self._life.end(self.core.settings.stop_timeout)
         try:
-            self.actor = self._made()
+            self._life.renew()
             self._bind()
-            await self._start_hook()
+            await self._life.begin()
         except Exception:
             log.exception("%s does not start again and is given up", self.name)
             self._restarting = None
@@ -406,21 +383,7 @@ class Cell:
             await self.stop(Reason.HANDLER_GONE, NoRoute(f"{self.name} failed too often"))
             self._gone(self)
         else:
-            self.open()
-
-    async def _start_hook(self) -> None:
-        policy = self.actor.restart
-        for attempt in range(1, policy.attempts + 1):
-            try:
-                await self.actor.started()
-            except Exception as problem:
-                if attempt == policy.attempts:
-                    raise
-                delay = policy.delay(attempt)
-                log.warning("%s did not start (%s); next try in %.1f s", self.name, text_of(problem), delay)
-                await self.core.sleep(delay)
-            else:
-                return
+            self._open()
 
     def _bind(self) -> None:
         """Take over the handlers of a new actor, with the figures of the one before."""
@@ -428,13 +391,6 @@ class Cell:
         for message_id in before.keys() & self.handlers.keys():
             self.handlers[message_id].figures = before[message_id].figures
         self._inline = {key: handler for key, handler in self.handlers.items() if handler.kind is Kind.INLINE}
-
-    def _made(self) -> Actor:
-        actor = self._make()
-        if not isinstance(actor, Actor):
-            raise UsageError(f"what was to make an actor made {actor!r}, which is no actor")
-        self._prepare(actor)
-        return actor
 
     @property
     def is_quiet(self) -> bool:
@@ -466,7 +422,7 @@ class Cell:
         """Whether a task is one of this actor's workers."""
         return any(worker.task is task for worker in self._workers)
 
-    async def stop(self, reason: Reason, error: NoRoute | NodeStopped, patience: float = _PATIENCE) -> None:
+    async def stop(self, reason: Reason, error: NoRoute | NodeStopped, patience: float = PATIENCE) -> None:
         """End the workers, whatever they do, and run the actor's ``stopping`` hook.
 
         Whatever is not handled by now gets the error. A handler or a hook that does not end when it is cancelled
@@ -481,36 +437,9 @@ class Cell:
         self.discard(reason, error)
         tasks = {worker.task for worker in self._workers} | ({self._restarting} if self._restarting else set())
         try:
-            await self._ended(tasks, 0, patience)
+            await self._life.ended(tasks, 0, patience)
             self.discard(reason, error)  # what they sent one another at the last moment
-            await self._last_words(patience)
+            await self._life.end(patience)
         finally:
             self._over.set()
             self._tell_quiet()
-
-    async def _last_words(self, patience: float) -> None:
-        """Run the actor's ``stopping`` hook, once for each time it was started."""
-        if not self._alive:
-            return
-        self._alive = False
-        hook = self._task(self.actor.stopping(), "stops")
-        await self._ended({hook}, patience, _PATIENCE)
-        if hook.done() and not hook.cancelled() and (problem := hook.exception()) is not None:
-            log.error("the stopping hook of %s failed", self.name, exc_info=problem)
-
-    async def _ended(self, tasks: set[asyncio.Task[None]], patience: float, more: float) -> None:
-        """Wait for tasks; cancel them after a while, and leave them alone if even that does not help."""
-        tasks = {task for task in tasks if not task.done()}
-        if tasks and patience:
-            _, tasks = await asyncio.wait(tasks, timeout=patience)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            _, tasks = await asyncio.wait(tasks, timeout=more)
-        for task in tasks:
-            log.error("%s does not end although it was cancelled: %s", self.name, task)
-
-    def _task(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
-        context = self._context.copy()
-        context.run(handling.set, True)  # hooks may send while the node stops, as handlers may
-        return self.loop.create_task(work, name=f"framewire {self.name} {what}", context=context)

@@ -9,6 +9,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from framewire.errors import UsageError
+from framewire.node.flow import following
 from framewire.node.parcel import Parcel
 from framewire.node.payloads import type_of
 from framewire.routing import Route
@@ -71,16 +72,16 @@ class Context:
 
     async def reply(self, payload: object) -> None:
         """Send what the handler could also have returned."""
-        await self._send(self._cell.following(self._parcel, payload))
+        await self._send(self._following(payload))
 
     async def forward(self, payload: object = None, *, to_node: bytes = b"", to_actor: bytes | Route = b"") -> None:
         """Pass the message on, or another in its place, to a certain node or actor. The flow goes on there."""
-        following = self._cell.following(self._parcel, self._parcel.payload if payload is None else payload)
+        passed = self._following(self._parcel.payload if payload is None else payload)
         if isinstance(to_actor, Route):
-            following.receiver, following.receiver_node = to_actor.receiver, to_actor.node
+            passed.receiver, passed.receiver_node = to_actor.receiver, to_actor.node
         else:
-            following.receiver, following.receiver_node = to_actor, to_node
-        await self._send(following)
+            passed.receiver, passed.receiver_node = to_actor, to_node
+        await self._send(passed)
 
     async def broadcast(self, payload: object) -> None:
         """Send a message of this flow to every handler on every node. It carries no callback."""
@@ -132,7 +133,10 @@ class Context:
         traced = bool(self._parcel.trace_options & TraceOptions.ROUTING)
         return {"correlation_id": self._parcel.correlation_id, "trace": traced, **options}
 
-    async def _send(self, following: Parcel) -> None:
-        room = self._cell.core.send(following)
+    def _following(self, payload: object) -> Parcel:
+        return following(self._cell.core, self._cell.name, self._parcel, payload)
+
+    async def _send(self, parcel: Parcel) -> None:
+        room = self._cell.core.send(parcel)
         if room is not None:
             await room

@@ -37,6 +37,8 @@ class Settings:
     """Parcels that an actor's mailbox holds."""
     overflow: Overflow = "wait"
     """What a full mailbox does: wait, reject or drop_oldest."""
+    promises: int = 100_000
+    """Promises that a hub may have open at a time; more are refused as ``Overloaded``."""
     threads: int = 8
     """Threads for handlers that are plain functions."""
     keep_dead_letters: int = 100
@@ -59,6 +61,7 @@ class Settings:
                 ("timeout", "a positive number of seconds", _positive),
                 ("mailbox", "a whole number, at least 1", _count(1)),
                 ("overflow", "wait, reject or drop_oldest", lambda value: value in get_args(Overflow)),
+                ("promises", "a whole number, at least 1", _count(1)),
                 ("threads", "a whole number, at least 1", _count(1)),
                 ("keep_dead_letters", "a whole number, 0 or more", _count(0)),
                 ("route_grace", "0 or more seconds", _seconds),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import uuid
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TypeVar, cast
 
@@ -35,6 +35,9 @@ __all__ = ["MessageHub", "Receipt"]
 
 T = TypeVar("T")
 E = TypeVar("E", bound=MessageError)
+
+_REMEMBERED = 10_000
+"""Promises that were given up and whose answers are still known to be late."""
 Address = bytes | Route
 
 
@@ -52,7 +55,7 @@ class MessageHub:
         self.identity = b"\x00" + uuid.uuid4().bytes
         self._core = core
         self._pending: dict[int, Pending] = {}
-        self._given_up: deque[int] = deque(maxlen=10_000)
+        self._given_up: OrderedDict[int, None] = OrderedDict()
         self._points: dict[tuple[type, ...], tuple[tuple[MessageId, ...], dict[MessageId, MessageType]]] = {}
         self._wheel = DeadlineWheel(core.clock, self._expire)
         self._last_key = 0
@@ -270,6 +273,9 @@ class MessageHub:
 
     def _post(self, waiting: Pending, limit: float) -> None:
         core = self._core
+        if len(self._pending) >= core.settings.promises:
+            detail = f"{len(self._pending)} promises are open already"
+            raise core.overloaded(waiting.parcel, detail)
         points, waiting.types = self._callback_points(waiting.wanted)
         self._last_key = waiting.key = key = self._last_key + 1
         waiting.started = started = core.now()
@@ -320,7 +326,9 @@ class MessageHub:
     def give_up(self, waiting: Pending) -> None:
         if waiting.key in self._pending:
             self._forget(waiting)
-            self._given_up.append(waiting.key)
+            self._given_up[waiting.key] = None
+            if len(self._given_up) > _REMEMBERED:
+                self._given_up.popitem(last=False)
 
     def _nobody_waits(self, parcel: Parcel, callback: Callback | None) -> None:
         if callback is None or not 0 < callback.key <= self._last_key:

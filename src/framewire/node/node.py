@@ -188,7 +188,7 @@ class Node:
                 cell = self._cell(
                     lambda: actor, concurrency=concurrency, mailbox=mailbox, overflow=overflow, local=local
                 )
-                cell.open()
+                cell.start_at_once()
                 self._open(cell)
 
             if self._began is None:
@@ -339,7 +339,8 @@ class Node:
             )
             self._router.close()
             if self._transport is not None:
-                await self._transport.stop()
+                async with asyncio.timeout(max(limit, 5.0)):
+                    await self._transport.stop()
         except Exception:
             log.exception("the node did not stop as it should")
         finally:
