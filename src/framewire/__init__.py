@@ -7,6 +7,7 @@ Declare messages with ``@fw.message``, handle them in ``fw.Actor`` classes hoste
 """
 
 from framewire._version import __version__
+from framewire.cluster import Node
 from framewire.errors import (
     BadBody,
     BadSignature,
@@ -30,7 +31,6 @@ from framewire.node import (
     ExceptionMessage,
     Gathered,
     MessageHub,
-    Node,
     NodeInfo,
     NodeStats,
     Promise,

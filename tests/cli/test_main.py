@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -8,6 +9,11 @@ from click.testing import CliRunner
 
 from framewire import __version__
 from framewire.cli import main
+
+try:
+    from framewire.cluster import _zmqio
+except ImportError:
+    _zmqio = None
 
 FRAMEWIRE = [sys.executable, "-m", "framewire"]
 
@@ -23,15 +29,17 @@ def run(*arguments, stdin=b"", **settings):
     )
 
 
-def test_the_version_is_told():
-    assert CliRunner().invoke(main, ["--version"]).output == f"framewire {__version__}\n"
+@pytest.mark.parametrize(("pure", "channel"), [("1", "pure Python"), ("", "compiled" if _zmqio else "pure Python")])
+def test_the_version_is_told_and_which_channel_is_in_use(pure, channel):
+    result = run("--version", env={**os.environ, "FRAMEWIRE_PURE": pure})
+    assert result.stdout.decode() == f"framewire {__version__} ({channel} channel)\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
 def test_help_lists_the_commands(arguments):
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
-    assert "inspect  Show recorded messages" in result.output
+    assert re.search("inspect +Show recorded messages", result.output)
 
 
 def test_an_unknown_command_is_a_usage_error():

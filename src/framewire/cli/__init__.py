@@ -46,8 +46,23 @@ class _Commands(click.Group):
             ctx.exit(_INTERRUPTED)
 
 
+def _tell_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from framewire.cluster.channel import COMPILED  # noqa: PLC0415 - loads ZeroMQ, which only this needs
+
+        click.echo(f"framewire {__version__} ({'compiled' if COMPILED else 'pure Python'} channel)")
+        ctx.exit()
+
+
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="framewire", message="%(prog)s %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_tell_version,
+    help="Show the version, and whether the compiled channel is in use.",
+)
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Actor messaging over ZeroMQ, and every frame of it open to view."""

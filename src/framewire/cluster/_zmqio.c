@@ -81,6 +81,17 @@ raise_error(int number)
     return PyErr_SetFromErrno(PyExc_OSError);
 }
 
+/* A signal is no reason to say that nothing is there: nobody would look again. */
+static int
+receive_frame(frame_t *frame, void *socket)
+{
+    int received;
+    do {
+        received = zmq.msg_recv(frame, socket, DONTWAIT);
+    } while (received < 0 && zmq.error() == EINTR);
+    return received;
+}
+
 typedef enum { MESSAGE, NOTHING, OVERSIZED, FAILED } received_t;
 
 /* One message. Whatever goes wrong, all of its frames are taken off the socket, so that the next call starts with
@@ -90,10 +101,10 @@ receive_one(Channel *self, void *socket, PyObject **message)
 {
     frame_t frame;
     zmq.msg_init(&frame);
-    if (zmq.msg_recv(&frame, socket, DONTWAIT) < 0) {
+    if (receive_frame(&frame, socket) < 0) {
         int number = zmq.error();
         zmq.msg_close(&frame);
-        if (number == EAGAIN || number == EINTR)
+        if (number == EAGAIN)
             return NOTHING;
         raise_error(number);
         return FAILED;
@@ -120,11 +131,7 @@ receive_one(Channel *self, void *socket, PyObject **message)
         if (!more)
             break;
         zmq.msg_init(&frame);
-        int received;
-        do {
-            received = zmq.msg_recv(&frame, socket, DONTWAIT);
-        } while (received < 0 && zmq.error() == EINTR);
-        if (received < 0) { /* the rest of a message is always there, unless the context is going down */
+        if (receive_frame(&frame, socket) < 0) { /* the rest of a message is always there, unless the context is going down */
             int number = zmq.error();
             zmq.msg_close(&frame);
             if (outcome != FAILED)
@@ -197,25 +204,28 @@ channel_send(Channel *self, PyObject *argument)
             goto done;
         }
     }
+    result = Py_True;
     for (Py_ssize_t i = 0; i < count; i++) {
         int flags = DONTWAIT | (i + 1 < count ? SNDMORE : 0);
         int sent;
         do {
             sent = zmq.send(socket, PyBytes_AS_STRING(items[i]), (size_t)PyBytes_GET_SIZE(items[i]), flags);
         } while (sent < 0 && zmq.error() == EINTR);
-        if (sent < 0) {
-            int number = zmq.error();
-            if (number == EAGAIN && i == 0)
-                result = Py_NewRef(Py_False);
-            else
-                raise_error(number);
+        if (sent >= 0)
+            continue;
+        int number = zmq.error();
+        if (number != EAGAIN) {
+            result = raise_error(number);
             goto done;
         }
+        result = Py_False;
+        if (i == 0)
+            goto done;
+        /* The connection went in the middle: libzmq drops the message, but wants its end. */
     }
-    result = Py_NewRef(Py_True);
 done:
     Py_DECREF(frames);
-    return result;
+    return Py_XNewRef(result);
 }
 
 static int

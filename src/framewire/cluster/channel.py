@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -41,12 +42,14 @@ class PureChannel:
         if max_frames < 1 or max_bytes < 0:
             raise ValueError("max_frames must be at least 1 and max_bytes not negative")
         self._socket = socket
+        self._owner = threading.get_ident()
         self._max_frames = max_frames
         self._max_bytes = max_bytes
         self.oversized = 0
 
     def receive(self, limit: int, /) -> list[list[bytes]]:
         # The backend's own calls: pyzmq's convenience around them takes as long as they do.
+        self._must_own()
         messages: list[list[bytes]] = []
         socket, receive, get = self._socket, _Socket.recv, _Socket.get
         for _ in range(limit):
@@ -71,20 +74,28 @@ class PureChannel:
         return messages
 
     def send(self, frames: Sequence[bytes], /) -> bool:
+        self._must_own()
         if not frames:
             raise ValueError("a message has at least one frame")
         for index, frame in enumerate(frames):
             if not isinstance(frame, bytes):
                 raise TypeError(f"frame {index} is {type(frame).__name__}, not bytes")
         socket, send, last = self._socket, _Socket.send, len(frames) - 1
-        try:
-            for index, frame in enumerate(frames):
+        sent = True
+        for index, frame in enumerate(frames):
+            try:
                 send(socket, frame, zmq.NOBLOCK if index == last else zmq.NOBLOCK | zmq.SNDMORE)
-        except zmq.Again:
-            return False
-        except zmq.ZMQError as problem:
-            raise _os_error(problem) from None
-        return True
+            except zmq.Again:
+                if index == 0:
+                    return False
+                sent = False  # the connection went in the middle: libzmq drops the message, but wants its end
+            except zmq.ZMQError as problem:
+                raise _os_error(problem) from None
+        return sent
+
+    def _must_own(self) -> None:
+        if threading.get_ident() != self._owner:
+            raise RuntimeError("a channel belongs to the thread that made it")
 
 
 def _os_error(problem: zmq.ZMQError) -> OSError:

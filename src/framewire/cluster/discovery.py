@@ -1,27 +1,27 @@
 """How nodes come to know of each other: service messages through rendezvous servers, or straight to known peers.
 
-Every node hears every service message, its own included, and forgets nothing that it can ask for again: after
-each (re)connection it tells all it has and asks for all there is.
+Every node hears every service message, its own included. Nothing is confirmed, so after each (re)connection a node
+tells all that it has and asks for all that there is, and it answers the same question of others with what it has
+and with what it has no longer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar
 
-import zmq
-from zmq.utils.monitor import parse_monitor_message
-
 from framewire.cluster import service
-from framewire.cluster.settings import ClusterSettings, next_port
-from framewire.cluster.sockets import Reader, connect, make_socket
-from framewire.errors import BadSignature, UsageError, WireError
+from framewire.cluster.addresses import can_connect
+from framewire.cluster.settings import ClusterSettings
+from framewire.errors import BadSignature, MessageError, UsageError, WireError
 from framewire.node.transport import Port, Registration
 from framewire.routing import HUB, Route
 from framewire.security import KeyRing
 from framewire.wire import Message, MessageId, decode, encode
+from framewire.wire.message import readable
 
 __all__ = ["Discovery"]
 
@@ -29,6 +29,8 @@ log = logging.getLogger("framewire.cluster")
 
 _SETTLING = 0.05
 """Seconds that a server needs to take note of a new subscription."""
+_REMEMBERED = 1000
+"""Receivers that are gone, of which others are told when they ask."""
 
 
 class Discovery:
@@ -36,15 +38,17 @@ class Discovery:
 
     def __init__(
         self,
-        context: zmq.Context[zmq.Socket[bytes]],
         settings: ClusterSettings,
         port: Port,
         *,
         uri: str,
         health_uri: str,
         keyring: KeyRing | None,
+        say: Callable[[list[bytes]], None],
+        send: Callable[[bytes, list[bytes]], object],
         learned: Callable[[bytes, str, str, float], None],
         left: Callable[[bytes], None],
+        servers: Callable[[list[tuple[str, str]]], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._settings = settings
@@ -52,22 +56,15 @@ class Discovery:
         self._uri = uri
         self._health_uri = health_uri
         self._keyring = keyring
+        self._say_to_all = say
+        self._send = send
         self._learned = learned
         self._left = left
+        self._servers = servers
+        self._straight: set[bytes] = set()
         self._timers: set[asyncio.TimerHandle] = set()
         self._asked: dict[tuple[MessageId, bytes], float] = {}
-        self._ways = [
-            make_socket(context, zmq.DEALER, SNDHWM=10_000) for _ in (*settings.rendezvous, *settings.peers)
-        ]
-        for way, address in zip(self._ways, (*settings.rendezvous, *settings.peers), strict=True):
-            connect(way, address)
-        subscriber = make_socket(context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000)
-        events = zmq.EVENT_HANDSHAKE_SUCCEEDED
-        self._monitor = Reader(subscriber.get_monitor_socket(events), self._connected, 10, 4096)
-        self._monitored = subscriber
-        self._subscriber = Reader(subscriber, self.hear, settings.max_frames, settings.max_message_bytes)
-        for address in settings.rendezvous:
-            connect(subscriber, next_port(address))
+        self._withdrawn: dict[Route, tuple[MessageId, ...]] = {}
         if settings.peers:
             self._keep_asking(settings.heartbeat)
         self._keep_asking(settings.rediscover)
@@ -89,22 +86,19 @@ class Discovery:
     def register(self, registrations: Iterable[Registration]) -> None:
         """Tell of receivers."""
         registered = list(registrations)
+        for route, _ in registered:
+            self._withdrawn.pop(route, None)
         for domain in self._domains():
             self._register_in(domain, registered)
 
     def unregister(self, registrations: Iterable[Registration]) -> None:
         """Tell of receivers that are gone."""
-        registered = list(registrations)
+        gone = list(registrations)
+        self._withdrawn |= dict(gone)
+        for forgotten in tuple(self._withdrawn)[: len(self._withdrawn) - _REMEMBERED]:
+            del self._withdrawn[forgotten]
         for domain in self._domains():
-            routes = [route for route in self._routes(registered, domain) if route.contracts]
-            if routes:
-                message = service.service_message(
-                    service.UNREGISTER_MESSAGE_ROUTE,
-                    uri=self._uri,
-                    node_identity=self._port.identity,
-                    routes=routes,
-                )
-                self._say(message, [domain])
+            self._unregister_in(domain, gone)
 
     def discover(self, message: MessageId, receiver: bytes) -> None:
         """Ask who handles a message, or where a hub is; the same question not more than once a heartbeat."""
@@ -145,12 +139,11 @@ class Discovery:
             except UsageError as problem:
                 log.warning("not announced: %s", problem)
                 continue
-            frames = encode(said)
-            for way in self._ways:
-                try:
-                    way.send_multipart(frames, zmq.NOBLOCK)
-                except zmq.Again:
-                    log.debug("a rendezvous server is not there; it will be told when it is")
+            frames = encode(said, self._settings.wire_version)
+            self._say_to_all(frames)
+            for peer in self._straight:
+                with contextlib.suppress(MessageError):  # gone, or too slow; it will ask again
+                    self._send(peer, list(frames))
 
     def _domains(self) -> list[str]:
         """The domains that this node speaks in; without keys there is only the nameless one."""
@@ -168,23 +161,39 @@ class Discovery:
 
     # --- what it hears
 
-    def hear(self, frames: list[bytes]) -> None:
-        """Take in a service message, from a server or straight from a peer."""
+    def hear(self, frames: list[bytes], *, straight: bool = False) -> bytes:
+        """Take in a service message; who it was that told of itself.
+
+        To a peer from which it came straight, and not through a server, answers go the same way.
+        """
         try:
             message = decode(frames)
             take = self._HANDLERS.get(message.message_id)
-            if take is None:
-                return
+            if take is None or message.domain not in self._domains():
+                return b""
             if self._keyring is not None:
                 self._keyring.verify(message, domain=message.domain)
-            take(self, service.parse(message), message.domain)
+            said = service.parse(message)
+            take(self, said, message.domain)
         except (WireError, BadSignature, ValueError) as problem:
             log.warning("a service message is ignored: %s", problem)
+            return b""
+        if message.message_id != service.REGISTER_EXTERNAL_ROUTE or said.node_identity == self._port.identity:
+            return b""
+        speaker: bytes = said.node_identity
+        if straight:
+            self._straight.add(speaker)
+        return speaker
 
     def _registered(self, said: Any, domain: str) -> None:
-        if said.node_identity == self._port.identity or not said.node_identity:
+        if said.node_identity == self._port.identity:
             return
-        self._learned(said.node_identity, said.uri, said.health.uri, service.seconds(said.health.interval))
+        if not said.node_identity or said.node_identity[0] == 0 or len(said.node_identity) > 255:
+            raise ValueError(f"{said.node_identity!r} is no identity of a node")
+        health, interval = said.health.uri, service.seconds(said.health.interval)
+        if not (can_connect(said.uri) and (can_connect(health) or not health)):
+            raise ValueError(f"node {readable(said.node_identity)} is at {said.uri!r} and {health!r}: no addresses")
+        self._learned(said.node_identity, said.uri, health, interval)
         self._port.peer_registered(said.node_identity, self._understood(said, domain))
 
     def _unregistered(self, said: Any, domain: str) -> None:
@@ -202,15 +211,26 @@ class Discovery:
 
     def _node_unregistered(self, said: Any, _: str) -> None:
         if said.node_identity != self._port.identity:
+            self.forget(said.node_identity)
             self._left(said.node_identity)
 
+    def forget(self, peer: bytes) -> None:
+        """Say nothing more to a peer that is gone."""
+        self._straight.discard(peer)
+
     def _cluster_routes_requested(self, said: Any, domain: str) -> None:
-        if said.requestor_node_identity != self._port.identity:
-            self._register_in(domain, self._port.registrations)
+        if not said.requestor_node_identity:
+            self.introduce()  # a server asks, because there are others now who have not heard of this node
+        elif said.requestor_node_identity != self._port.identity:
+            self._tell_all_in(domain)
 
     def _node_routes_requested(self, said: Any, domain: str) -> None:
         if said.target_node_identity == self._port.identity:
-            self._register_in(domain, self._port.registrations)
+            self._tell_all_in(domain)
+
+    def _tell_all_in(self, domain: str) -> None:
+        self._unregister_in(domain, self._withdrawn.items())
+        self._register_in(domain, self._port.registrations)
 
     def _route_wanted(self, said: Any, domain: str) -> None:
         if said.requestor_node_identity == self._port.identity:
@@ -238,6 +258,20 @@ class Discovery:
             )
             self._say(message, [domain])
 
+    def _unregister_in(self, domain: str, registrations: Iterable[Registration]) -> None:
+        routes = [route for route in self._routes(registrations, domain) if route.contracts]
+        if routes:
+            message = service.service_message(
+                service.UNREGISTER_MESSAGE_ROUTE, uri=self._uri, node_identity=self._port.identity, routes=routes
+            )
+            self._say(message, [domain])
+
+    def _reconfigured(self, said: Any, _: str) -> None:
+        places = [(server.unicast_uri, server.broadcast_uri) for server in said.servers]
+        if not places or not all(can_connect(uri) for place in places for uri in place):
+            raise ValueError(f"servers at {places!r}: no addresses")
+        self._servers(places)
+
     _HANDLERS: ClassVar[dict[MessageId, Callable[[Discovery, Any, str], None]]] = {
         service.REGISTER_EXTERNAL_ROUTE: _registered,
         service.UNREGISTER_MESSAGE_ROUTE: _unregistered,
@@ -245,14 +279,15 @@ class Discovery:
         service.REQUEST_CLUSTER_ROUTES: _cluster_routes_requested,
         service.REQUEST_NODE_ROUTES: _node_routes_requested,
         service.DISCOVER_MESSAGE_ROUTE: _route_wanted,
+        service.RENDEZVOUS_RECONFIGURED: _reconfigured,
     }
 
     # --- when
 
-    def _connected(self, frames: list[bytes]) -> None:
-        event = parse_monitor_message(frames)
-        log.debug("connected to %s", event["endpoint"].decode(errors="replace"))
+    def connected(self) -> None:
+        """A server is there. It may be slow to take note of who listens, so it is told twice."""
         self._later(_SETTLING, self.introduce)
+        self._later(max(2 * _SETTLING, self._settings.heartbeat / 2), self.introduce)
 
     def _keep_asking(self, interval: float) -> None:
         def again() -> None:
@@ -269,15 +304,10 @@ class Discovery:
         timer = self._loop.call_later(delay, due)
         self._timers.add(timer)
 
-    def close(self, linger: int) -> None:
-        """Hear and say no more, once what was said is out."""
+    def close(self) -> None:
+        """Ask nobody any more."""
         for timer in self._timers:
             timer.cancel()
-        self._monitored.disable_monitor()
-        self._monitor.close()
-        self._subscriber.close()
-        for way in self._ways:
-            way.close(linger)
 
 
 def _contract(message: MessageId) -> Any:

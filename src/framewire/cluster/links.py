@@ -7,6 +7,7 @@ connection is being made, or made again, messages wait; when that takes too long
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import logging
 from collections import deque
@@ -61,6 +62,8 @@ class Links:
             context,
             zmq.ROUTER,
             ROUTER_MANDATORY=1,
+            ROUTER_HANDOVER=1,  # a new connection to an identity counts, though the old one may still be closing
+            IMMEDIATE=1,  # an identity is forgotten with its connection: a port may have a new owner
             SNDHWM=settings.send_queue,
             RECONNECT_IVL=50,
             RECONNECT_IVL_MAX=2000,
@@ -68,6 +71,7 @@ class Links:
         self._channel = open_channel(self._socket)
         self._links: dict[bytes, _Link] = {}
         self._known: dict[bytes, str] = {}
+        self._emptier = asyncio.Event()
         self._descriptor = int(self._socket.getsockopt(zmq.FD))
         self._loop.add_reader(self._descriptor, self._flush_all)
 
@@ -78,9 +82,6 @@ class Links:
 
     def learn(self, identity: bytes, uri: str) -> None:
         """Remember where a node is reached."""
-        known = self._known.get(identity)
-        if known is not None and known != uri:
-            self.forget(identity, "it has moved")
         self._known[identity] = uri
 
     def forget(self, identity: bytes, why: str) -> None:
@@ -96,6 +97,7 @@ class Links:
                 self._socket.disconnect(link.uri)
             except zmq.ZMQError as problem:
                 log.debug("disconnecting from %s: %s", link.uri, problem)
+        self._emptier.set()
         for frames, room in link.queue:
             if room is None or not room.done():
                 self._undelivered(frames, Unreachable(f"node {readable(identity)} is gone: {why}"))
@@ -121,7 +123,10 @@ class Links:
         if uri is None:
             raise Unreachable(f"nobody knows where node {readable(identity)} is")
         if not any(link.uri == uri for link in self._links.values()):
-            connect(self._socket, uri)
+            try:
+                connect(self._socket, uri)
+            except zmq.ZMQError as problem:
+                raise Unreachable(f"node {readable(identity)} at {uri}: {problem}") from None
         link = self._links[identity] = _Link(identity, uri)
         return link
 
@@ -150,6 +155,7 @@ class Links:
         link.timer = self._loop.call_later(delay, self._flush, link)
 
     def _flush_all(self) -> None:
+        self._socket.getsockopt(zmq.EVENTS)  # takes note of what the descriptor told, or it would tell it again
         for link in tuple(self._links.values()):
             if link.queue:
                 self._flush(link)
@@ -160,8 +166,9 @@ class Links:
             link.timer = None
         if self._socket.closed or self._links.get(link.identity) is not link:
             return
-        if self._drained(link):
+        if self._emptied(link):
             link.tries = 0
+            self._emptier.set()
             return
         silent = 0.0 if link.silent_since is None else self._loop.time() - link.silent_since
         if silent > self._settings.patience:
@@ -169,11 +176,11 @@ class Links:
         else:
             self._try_again(link)
 
-    def _drained(self, link: _Link) -> bool:
+    def _emptied(self, link: _Link) -> bool:
         """Send what the peer takes; whether that was all."""
         while link.queue:
             frames, room = link.queue[0]
-            if room is None or not room.cancelled():
+            if room is None or not room.done():  # else whoever sent it has given up
                 try:
                     if not self._channel.send(frames):
                         link.silent_since = None  # it is there, only slow
@@ -192,13 +199,21 @@ class Links:
             link.queue.popleft()
         return True
 
+    async def drained(self, limit: float) -> None:
+        """Wait, for so many seconds at most, until nothing waits for a peer any more."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(limit):
+                while self.queued:
+                    self._emptier.clear()
+                    await self._emptier.wait()
+
     def close(self, linger: int) -> None:
         """Let go of everyone, but give what is on its way so many milliseconds to get there."""
         self._loop.remove_reader(self._descriptor)
         for link in tuple(self._links.values()):
             if link.timer is not None:
                 link.timer.cancel()
-            self._drained(link)
+            self._emptied(link)
             for frames, room in link.queue:
                 self._undelivered(frames, Unreachable("this node is stopping"))
                 if room is not None and not room.done():

@@ -6,6 +6,7 @@ on noticing when others are not.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import queue
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 import zmq
 
+from framewire.cluster.addresses import reachable
 from framewire.cluster.channel import open_channel
 from framewire.cluster.service import HEARTBEAT, parse, seconds, service_message, time_span
 from framewire.cluster.settings import ClusterSettings
@@ -48,6 +50,7 @@ class Liveness:
         settings: ClusterSettings,
         identity: bytes,
         addresses: list[str],
+        advertise: str | None,
         *,
         lost: Callable[[bytes], object],
         found: Callable[[bytes], object],
@@ -58,7 +61,8 @@ class Liveness:
         self._lost = lost
         self._found = found
         self._publisher = make_socket(context, zmq.PUB)
-        self.uri = bind_first(self._publisher, addresses)
+        bound = bind_first(self._publisher, addresses)
+        self.uri = reachable(bound, advertise)
         self._commands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._bell_address = f"inproc://framewire-liveness-{id(self)}"
         self._listener_bell = make_socket(context, zmq.PULL)
@@ -88,7 +92,8 @@ class Liveness:
 
     def _tell(self, command: Callable[[], None] | None) -> None:
         self._commands.put(command)
-        self._bell.send(b"", zmq.NOBLOCK)
+        with contextlib.suppress(zmq.Again):  # then it is ringing already
+            self._bell.send(b"", zmq.NOBLOCK)
 
     # --- on the thread
 
@@ -105,29 +110,26 @@ class Liveness:
                 interval=time_span(interval),
                 socket_identity=self._identity,
                 health_uri=self.uri,
-            )
+            ),
+            self._settings.wire_version,
         )
-        due = checked = time.monotonic()
+        due = checked = look = time.monotonic()
         try:
             while True:
                 now = time.monotonic()
                 if now >= due:
                     self._publisher.send_multipart(beat, zmq.NOBLOCK)
                     due = max(due + interval, now)
-                poller.poll(max(0, math.ceil((due - time.monotonic()) * 1000)))
-                while self._listener_bell.poll(0):
-                    self._listener_bell.recv()
-                    command = self._commands.get()
-                    if command is None:
-                        return
-                    command()
+                poller.poll(max(0, math.ceil((min(due, look) - time.monotonic()) * 1000)))
+                if not self._obeyed():
+                    return
                 for frames in heard.receive(1000):
                     self._hear(frames)
                 now = time.monotonic()
                 if now - checked > 2 * interval:
                     self._excuse(now)  # this process stood still: that others were silent means nothing
                 checked = now
-                self._check(now)
+                look = self._check(now)
         except zmq.ContextTerminated:
             return
         finally:
@@ -135,12 +137,27 @@ class Liveness:
             self._publisher.close(0)
             self._listener_bell.close(0)
 
+    def _obeyed(self) -> bool:
+        """Do as was told; False where that was to stop."""
+        while self._listener_bell.poll(0):
+            self._listener_bell.recv()
+        while not self._commands.empty():
+            command = self._commands.get()
+            if command is None:
+                return False
+            command()
+        return True
+
     def _begin(self, identity: bytes, uri: str, patience: float) -> None:
         known = self._watched.get(identity)
         if known is None or known.uri != uri:
             if known is not None:
                 self._end(identity)
-            connect(self._subscriber, uri)
+            try:
+                connect(self._subscriber, uri)
+            except zmq.ZMQError as problem:
+                log.warning("the heartbeats of a node cannot be heard at %s: %s", uri, problem)
+                return
         self._watched[identity] = _Watched(uri, patience, time.monotonic())
 
     def _end(self, identity: bytes) -> None:
@@ -172,7 +189,9 @@ class Liveness:
         for watched in self._watched.values():
             watched.seen = now
 
-    def _check(self, now: float) -> None:
+    def _check(self, now: float) -> float:
+        """Tell of those who have been silent for too long; when there may be others."""
+        look = math.inf
         for identity, watched in tuple(self._watched.items()):
             if watched.lost_at is not None:
                 if now - watched.lost_at > _REMEMBERED:
@@ -180,3 +199,6 @@ class Liveness:
             elif now - watched.seen > watched.patience:
                 watched.lost_at = now
                 self._lost(identity)
+            else:
+                look = min(look, watched.seen + watched.patience)
+        return look

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
-from framewire.cluster.settings import ClusterSettings
+from framewire.cluster.settings import ClusterSettings, Server
 from framewire.cluster.transport import SocketTransport
+from framewire.errors import ConfigError
 from framewire.node import node
 from framewire.node.clock import Clock
+from framewire.node.core import Settings
 from framewire.node.transport import Transport
 from framewire.security import KeyRing
 
 __all__ = ["Node"]
 
+T = TypeVar("T")
 _OPTIONS = frozenset(field.name for field in dataclasses.fields(ClusterSettings))
 
 
@@ -29,7 +32,7 @@ class Node(node.Node):
     def __init__(
         self,
         *,
-        rendezvous: str | Iterable[str] = (),
+        rendezvous: str | Iterable[Server] = (),
         peers: str | Iterable[str] = (),
         identity: str | bytes | None = None,
         keyring: KeyRing | None = None,
@@ -42,12 +45,32 @@ class Node(node.Node):
         told |= {
             name: value for name, value in (("rendezvous", _many(rendezvous)), ("peers", _many(peers))) if value
         }
+        settings = _checked(told, options)
         if transport is None and told:
-            transport = SocketTransport(ClusterSettings(**told), keyring)
+            transport = SocketTransport(settings, keyring)
         super().__init__(
             identity=identity, keyring=keyring, transport=transport, clock=clock, signals=signals, **options
         )
 
 
-def _many(addresses: str | Iterable[str]) -> tuple[str, ...]:
+def _many(addresses: str | Iterable[T]) -> tuple[str | T, ...]:
     return (addresses,) if isinstance(addresses, str) else tuple(addresses)
+
+
+def _checked(told: dict[str, Any], others: dict[str, Any]) -> ClusterSettings:
+    """The cluster's settings, or one error that lists what is wrong with them and with those of the node."""
+    known = {field.name for field in dataclasses.fields(Settings)}
+    listed = ", ".join(sorted(known | _OPTIONS))
+    problems = [f"{name}: no such setting; there are {listed}" for name in sorted(others.keys() - known)]
+    settings = ClusterSettings()
+    try:
+        settings = ClusterSettings(**told)
+    except ConfigError as wrong:
+        problems += wrong.problems
+    try:
+        Settings(**{name: value for name, value in others.items() if name in known})
+    except ConfigError as wrong:
+        problems += wrong.problems
+    if problems:
+        raise ConfigError("node settings", problems)
+    return settings

@@ -6,6 +6,7 @@ node that is connected to any of them hears everyone.
 
 from __future__ import annotations
 
+import heapq
 import logging
 import math
 import threading
@@ -14,28 +15,34 @@ from collections.abc import Iterable
 
 import zmq
 
+from framewire.cluster.addresses import can_bind, can_connect, next_port
 from framewire.cluster.channel import open_channel
-from framewire.cluster.service import HEARTBEAT, PING, PONG, service_message, time_span
-from framewire.cluster.settings import next_port
+from framewire.cluster.service import HEARTBEAT, PING, PONG, REQUEST_CLUSTER_ROUTES, service_message, time_span
 from framewire.cluster.sockets import bind_first, connect, make_socket
-from framewire.errors import WireError
+from framewire.errors import ConfigError, WireError
 from framewire.wire import encode, peek
 
 __all__ = ["Rendezvous"]
 
 log = logging.getLogger("framewire.rendezvous")
 
+_TRIES = 20
+_SETTLING = 0.05
+"""Seconds that a partner needs to take note of a new subscription."""
+
 
 class Rendezvous:
     """A rendezvous server. ``run`` serves until ``stop`` is called, from a signal handler or another thread.
 
     It listens at ``uri``, speaks at ``broadcast`` (the next port unless given), and relays to and from
-    ``partners``, given by their own ``uri``, over the port after that.
+    ``partners``, given by their own ``uri``, over the port after that. Partners name each other.
     """
 
     def __init__(
         self, uri: str, *, broadcast: str | None = None, partners: Iterable[str] = (), heartbeat: float = 1.0
     ) -> None:
+        partners = list(partners)
+        _check(uri, broadcast, partners, heartbeat)
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._heartbeat = heartbeat
         self._stopping = threading.Event()
@@ -45,18 +52,32 @@ class Rendezvous:
         self._bell.bind(address)
         self._ringer.connect(address)
         try:
-            self._inbox = make_socket(self._context, zmq.ROUTER, RCVHWM=100_000)
-            self.uri = bind_first(self._inbox, [uri])
-            self._speaker = make_socket(self._context, zmq.PUB, SNDHWM=100_000)
-            self.broadcast = bind_first(self._speaker, [broadcast or next_port(self.uri)])
-            self._relay = make_socket(self._context, zmq.PUB, SNDHWM=100_000)
-            self.relay = bind_first(self._relay, [next_port(self.uri, 2)])
+            self._listen(uri, broadcast)
             self._partners = make_socket(self._context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000)
+            self._monitor = self._partners.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+            for partner in partners:
+                connect(self._partners, next_port(partner, 2))
         except BaseException:
             self._context.destroy(0)
             raise
-        for partner in partners:
-            connect(self._partners, next_port(partner, 2))
+
+    def _listen(self, uri: str, broadcast: str | None) -> None:
+        """Find the places to listen and to speak at; where the port is open, so that there are three in a row."""
+        for tries_left in reversed(range(_TRIES if uri.endswith(":*") else 1)):
+            self._inbox = make_socket(self._context, zmq.ROUTER, RCVHWM=100_000)
+            self._speaker = make_socket(self._context, zmq.PUB, SNDHWM=100_000)
+            self._relay = make_socket(self._context, zmq.PUB, SNDHWM=100_000)
+            try:
+                self.uri = bind_first(self._inbox, [uri])
+                self.broadcast = bind_first(self._speaker, [broadcast or next_port(self.uri)])
+                self.relay = bind_first(self._relay, [next_port(self.uri, 2)])
+            except ConfigError:
+                if not tries_left:
+                    raise
+                for source in (self._inbox, self._speaker, self._relay):
+                    source.close(0)
+            else:
+                return
 
     def run(self) -> None:
         """Serve until told to stop."""
@@ -64,19 +85,23 @@ class Rendezvous:
             open_channel, (self._inbox, self._partners, self._speaker, self._relay)
         )
         poller = zmq.Poller()
-        for source in (self._inbox, self._partners, self._bell):
+        for source in (self._inbox, self._partners, self._monitor, self._bell):
             poller.register(source, zmq.POLLIN)
         beat = encode(service_message(HEARTBEAT, interval=time_span(self._heartbeat)))
         pong = encode(service_message(PONG))
-        due = time.monotonic()
+        # Nobody in particular asks, so everybody answers, and asks in turn: see Discovery.
+        call = encode(service_message(REQUEST_CLUSTER_ROUTES, requestor_uri="", requestor_node_identity=b""))
+        due = [(time.monotonic(), beat)]
         log.info("listening at %s, speaking at %s", self.uri, self.broadcast)
         try:
             while not self._stopping.is_set():
                 now = time.monotonic()
-                if now >= due:
-                    speaker.send(beat)
-                    due = max(due + self._heartbeat, now)
-                poller.poll(max(0, math.ceil((due - time.monotonic()) * 1000)))
+                while due[0][0] <= now:
+                    _, frames = heapq.heappop(due)
+                    speaker.send(frames)
+                    if frames is beat:
+                        heapq.heappush(due, (now + self._heartbeat, beat))
+                poller.poll(max(0, math.ceil((due[0][0] - time.monotonic()) * 1000)))
                 for frames in inbox.receive(1000):
                     said = frames[1:]  # without what the socket put on top
                     if _is_ping(said):
@@ -86,7 +111,13 @@ class Rendezvous:
                         relay.send(said)
                 for frames in partners.receive(1000):
                     speaker.send(frames)
+                while self._monitor.poll(0):
+                    self._monitor.recv_multipart()
+                    # A partner is there. It may be slow to take note of who listens, so there are two calls.
+                    for delay in (_SETTLING, max(2 * _SETTLING, self._heartbeat / 2)):
+                        heapq.heappush(due, (time.monotonic() + delay, call))
         finally:
+            self._partners.disable_monitor()
             self._context.destroy(0)
 
     def stop(self) -> None:
@@ -103,3 +134,19 @@ def _is_ping(frames: list[bytes]) -> bool:
         return peek(frames).message_id == PING
     except WireError:
         return False
+
+
+def _check(uri: str, broadcast: str | None, partners: list[str], heartbeat: float) -> None:
+    listen = "must be like tcp://host:port, tcp://*:port or ipc://path"
+    problems = [f"address: {uri!r}; {listen}"] if not can_bind(uri) else []
+    if broadcast is not None and not can_bind(broadcast):
+        problems.append(f"broadcast: {broadcast!r}; {listen}")
+    problems += [
+        f"partner: {partner!r}; must be like tcp://host:port or ipc://path"
+        for partner in partners
+        if not can_connect(partner)
+    ]
+    if not (heartbeat > 0 and math.isfinite(heartbeat)):
+        problems.append(f"heartbeat: {heartbeat!r}; must be a positive number of seconds")
+    if problems:
+        raise ConfigError("rendezvous", problems)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
-import socket
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import get_args
 
+from framewire.cluster.addresses import can_bind, can_connect
 from framewire.errors import ConfigError
 from framewire.node.mailbox import Overflow
 
-__all__ = ["ClusterSettings", "candidates", "next_port", "reachable"]
+__all__ = ["ClusterSettings", "Server"]
 
-_ADDRESS = re.compile(
-    r"(?P<host>tcp://(?:\[[0-9a-fA-F:]+\]|[^:\[\]]+)):(?P<ports>\*|\d+(?:-\d+)?)|ipc://.+|inproc://.+"
-)
+Server = str | tuple[str, str]
+"""A rendezvous server: where it listens, and where it speaks if that is not the next port."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,11 @@ class ClusterSettings:
     """Where it listens: a port, a range such as 7500-7599, or * for any; loopback unless told otherwise."""
     advertise: str | None = None
     """Where others reach it, if that is not where it listens: behind NAT, or in a container."""
-    rendezvous: tuple[str, ...] = ()
+    health: str | None = None
+    """Where its heartbeats are heard; any port of the same host unless told otherwise."""
+    advertise_health: str | None = None
+    """Where others hear them, if that is somewhere else."""
+    rendezvous: tuple[Server, ...] = ()
     """The rendezvous servers; any of them will do."""
     peers: tuple[str, ...] = ()
     """Other nodes, for a cluster without rendezvous."""
@@ -42,28 +45,19 @@ class ClusterSettings:
     max_frames: int = 10_000
     rediscover: float = 60.0
     """Seconds between questions to everyone about everything, in case something was missed."""
+    wire_version: int = 5
+    """The format that is written, 4 or 5, except to peers that are known to write an older one. All are read."""
+    versions: Mapping[bytes, int] = field(default_factory=dict)
+    """The numbers of those message versions in V1 that are neither N nor N.0."""
 
     def __post_init__(self) -> None:
-        addresses = [("bind", self.bind), *(("rendezvous", uri) for uri in self.rendezvous)]
-        addresses += [("peers", uri) for uri in self.peers]
-        addresses += [("advertise", self.advertise)] if self.advertise else []
         problems = [
-            f"{name}: {uri!r}; must be like tcp://host:port or ipc://path"
-            for name, uri in addresses
-            if not (isinstance(uri, str) and _ADDRESS.fullmatch(uri))
+            f"{name}: {value!r}; must be {accepted}"
+            for name, accepted, good in _RULES
+            if not good(value := getattr(self, name))
         ]
-        policies = get_args(Overflow)
-        for name, value, good, accepted in (
-            ("heartbeat", self.heartbeat, self.heartbeat > 0 and math.isfinite(self.heartbeat), "positive seconds"),
-            ("misses", self.misses, self.misses >= 1, "at least 1"),
-            ("send_queue", self.send_queue, self.send_queue >= 1, "at least 1"),
-            ("send_overflow", self.send_overflow, self.send_overflow in policies, ", ".join(policies)),
-            ("max_message_bytes", self.max_message_bytes, self.max_message_bytes >= 1024, "at least 1024"),
-            ("max_frames", self.max_frames, self.max_frames >= 32, "at least 32"),
-            ("rediscover", self.rediscover, self.rediscover > 0, "positive seconds"),
-        ):
-            if not good:
-                problems.append(f"{name}: {value!r}; must be {accepted}")
+        problems += [f"rendezvous: {server!r}; {_PLACE}" for server in self.rendezvous if not _is_server(server)]
+        problems += [f"peers: {uri!r}; {_PLACE}" for uri in self.peers if not can_connect(uri)]
         if problems:
             raise ConfigError("cluster settings", problems)
 
@@ -73,26 +67,49 @@ class ClusterSettings:
         return self.heartbeat * self.misses
 
 
-def candidates(uri: str) -> list[str]:
-    """The addresses that a bind address stands for, to be tried in turn."""
-    found = _ADDRESS.fullmatch(uri)
-    if found and found["ports"] and "-" in found["ports"]:
-        low, high = map(int, found["ports"].split("-"))
-        return [f"{found['host']}:{port}" for port in range(low, high + 1)]
-    return [uri]
+def _is_server(server: object) -> bool:
+    if isinstance(server, tuple):
+        return len(server) == 2 and all(map(can_connect, server))
+    return can_connect(server)
 
 
-def next_port(uri: str, by: int = 1) -> str:
-    """The address some ports further on; for ipc, a path with a suffix."""
-    head, _, port = uri.rpartition(":")
-    return f"{head}:{int(port) + by}" if port.isdigit() else f"{uri}.{by}"
+def _seconds(value: object) -> bool:
+    return isinstance(value, int | float) and value > 0 and math.isfinite(value)
 
 
-def reachable(bound: str, advertise: str | None) -> str:
-    """Where others reach what is bound here."""
-    if advertise:
-        return advertise.replace(":*", f":{bound.rpartition(':')[2]}")
-    for anywhere in ("tcp://0.0.0.0:", "tcp://[::]:"):
-        if bound.startswith(anywhere):
-            return f"tcp://{socket.gethostbyname(socket.gethostname())}:{bound.rpartition(':')[2]}"
-    return bound
+def _count(least: int) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, int) and value >= least
+
+
+def _or_none(good: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: value is None or good(value)
+
+
+def _numbers(value: object) -> bool:
+    return isinstance(value, Mapping) and all(
+        isinstance(raw, bytes) and isinstance(number, int) and 0 <= number <= 0xFFFF
+        for raw, number in value.items()
+    )
+
+
+def _advertised(value: object) -> bool:
+    return isinstance(value, str) and can_connect(value.replace(":*", ":1"))
+
+
+_LISTEN = "like tcp://host:port, tcp://host:7500-7599, tcp://host:* or ipc://path"
+_PLACE = "must be like tcp://host:port or ipc://path"
+_RULES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
+    ("bind", _LISTEN, can_bind),
+    ("advertise", "like tcp://host:port or tcp://host:*", _or_none(_advertised)),
+    ("health", _LISTEN, _or_none(can_bind)),
+    ("advertise_health", "like tcp://host:port or tcp://host:*", _or_none(_advertised)),
+    ("heartbeat", "a positive number of seconds", _seconds),
+    ("misses", "a whole number, at least 1", _count(1)),
+    ("send_queue", "a whole number, at least 1", _count(1)),
+    ("send_overflow", ", ".join(get_args(Overflow)), lambda value: value in get_args(Overflow)),
+    ("max_message_bytes", "a whole number, at least 1024", _count(1024)),
+    ("max_frames", "a whole number, at least 32", _count(32)),
+    ("rediscover", "a positive number of seconds", _seconds),
+    ("wire_version", "4 or 5", lambda value: value in (4, 5)),
+    ("versions", "a mapping of V1 versions, as bytes, to numbers of 16 bits", _numbers),
+)

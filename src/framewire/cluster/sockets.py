@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 
 import zmq
@@ -12,14 +13,17 @@ from framewire.errors import ConfigError
 
 __all__ = ["Reader", "bind_first", "connect", "make_socket"]
 
+log = logging.getLogger("framewire.cluster")
+
 _BATCH = 256
 
 
 def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, **options: int | bytes) -> zmq.Socket[bytes]:
     """A socket that does not outlive its node, with options by name."""
     made = context.socket(kind)
-    made.setsockopt(zmq.LINGER, 0)
-    for name, value in options.items():
+    # A machine that was switched off says nothing; without this its connections would stay open for ever.
+    keep_alive = {"TCP_KEEPALIVE": 1, "TCP_KEEPALIVE_IDLE": 10, "TCP_KEEPALIVE_INTVL": 5, "TCP_KEEPALIVE_CNT": 3}
+    for name, value in {"LINGER": 0, **keep_alive, **options}.items():
         made.setsockopt(getattr(zmq, name), value)
     return made
 
@@ -55,25 +59,48 @@ class Reader:
         self._loop = asyncio.get_running_loop()
         self._socket = source
         self._take = take
-        self._again: asyncio.Handle | None = None
-        self.channel: Channel = open_channel(source, max_frames, max_bytes)
+        self._busy = False
+        self._channel: Channel = open_channel(source, max_frames, max_bytes)
         self._descriptor = int(source.getsockopt(zmq.FD))
-        self._loop.add_reader(self._descriptor, self._drain)
-        self._again = self._loop.call_soon(self._drain)  # what came before is not told by the descriptor
+        self._loop.add_reader(self._descriptor, self.drain)
+        self._again: asyncio.Handle | None = None
+        self._look_again()  # what came before is not told by the descriptor
 
-    def _drain(self) -> None:
-        # The descriptor tells of changes, not of states: go on until there is nothing.
+    @property
+    def oversized(self) -> int:
+        """How many messages were dropped for having too many frames or bytes."""
+        return self._channel.oversized
+
+    def drain(self) -> None:
+        """Take what is there now, up to a batch; the rest has its turn soon."""
+        if self._busy or self._socket.closed:
+            return
+        self._busy = True
+        try:
+            # The descriptor tells of changes, not of states: go on until there is nothing.
+            before = self._channel.oversized
+            messages = self._channel.receive(_BATCH)
+            if messages or self._channel.oversized != before:
+                self._look_again()
+            for frames in messages:
+                try:
+                    self._take(frames)
+                except Exception:
+                    log.exception("a message of %d frames could not be taken in", len(frames))
+        finally:
+            self._busy = False
+
+    def send(self, frames: list[bytes]) -> bool:
+        """Send a message over the socket that is read from, see ``Channel.send``."""
+        try:
+            return self._channel.send(frames)
+        finally:
+            self._look_again()  # sending takes note of what came in, and then the descriptor does not tell
+
+    def _look_again(self) -> None:
         if self._again is not None:
             self._again.cancel()
-            self._again = None
-        if self._socket.closed:
-            return
-        before = self.channel.oversized
-        messages = self.channel.receive(_BATCH)
-        if messages or self.channel.oversized != before:
-            self._again = self._loop.call_soon(self._drain)
-        for frames in messages:
-            self._take(frames)
+        self._again = self._loop.call_soon(self.drain)
 
     def close(self) -> None:
         """Read no more, and close the socket."""

@@ -9,16 +9,20 @@ from collections.abc import Iterable
 import zmq
 
 from framewire.cluster import service
+from framewire.cluster.addresses import any_port, can_connect, candidates, reachable
 from framewire.cluster.discovery import Discovery
 from framewire.cluster.links import Links
 from framewire.cluster.liveness import Liveness
-from framewire.cluster.settings import ClusterSettings, candidates, reachable
+from framewire.cluster.old_peers import Guests, format_frame
+from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import Reader, bind_first, make_socket
-from framewire.errors import NodeStopped
+from framewire.cluster.ways import Ways
+from framewire.errors import NodeStopped, NoRoute, Overloaded, Unreachable, UsageError, WireError
 from framewire.node.mailbox import Room
 from framewire.node.transport import Port, Registration
 from framewire.security import KeyRing
-from framewire.wire import MessageId
+from framewire.wire import MessageId, decode, encode
+from framewire.wire.message import readable
 
 __all__ = ["SocketTransport"]
 
@@ -41,6 +45,8 @@ _SERVICE = frozenset(
 )
 """What is not routed but heard, also where it comes straight from a peer."""
 
+_V5 = format_frame(5)
+
 
 class SocketTransport:
     """Sockets, discovery and liveness of one node."""
@@ -49,13 +55,28 @@ class SocketTransport:
         self._settings = settings
         self._keyring = keyring
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._places: dict[bytes, tuple[str, str]] = {}
+        self._format = format_frame(settings.wire_version)
+        self._formats: dict[bytes, bytes] = {}
         self.uri = ""
 
     async def start(self, port: Port) -> None:
-        settings = self._settings
         self._port = port
+        self._identity = port.identity
         self._loop = asyncio.get_running_loop()
-        self._context = context = zmq.Context()
+        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        try:
+            self._open(context, port)
+        except BaseException:
+            context.destroy(0)
+            raise
+        self._context = context
+        self._liveness.start()
+        self._discovery.introduce()
+
+    def _open(self, context: zmq.Context[zmq.Socket[bytes]], port: Port) -> None:
+        settings = self._settings
+        # What can fail comes first, and what the event loop would have to be told to forget comes last.
         front = make_socket(
             context,
             zmq.ROUTER,
@@ -64,41 +85,43 @@ class SocketTransport:
             RCVHWM=10_000,
             MAXMSGSIZE=settings.max_message_bytes,
         )
-        try:
-            bound = bind_first(front, candidates(settings.bind))
-        except BaseException:
-            front.close(0)
-            context.term()
-            raise
+        bound = bind_first(front, candidates(settings.bind))
         self.uri = reachable(bound, settings.advertise)
-        self._front = Reader(front, self._take, settings.max_frames, settings.max_message_bytes)
-        self._links = Links(context, settings, lost=self._lost, undelivered=port.undelivered)
+        advertised = any_port(settings.advertise) if settings.advertise else None
         self._liveness = Liveness(
             context,
             settings,
             port.identity,
-            [_any_port(bound)],
+            candidates(settings.health or any_port(bound)),
+            settings.advertise_health or advertised,
             lost=lambda peer: self._loop.call_soon_threadsafe(self._lost, peer),
             found=lambda peer: self._loop.call_soon_threadsafe(self._found, peer),
         )
-        health_uri = reachable(self._liveness.uri, _any_port(settings.advertise) if settings.advertise else None)
+        self._ways = Ways(context, settings, hear=self._hear, connected=self._connected)
+        self._links = Links(context, settings, lost=self._lost, undelivered=port.undelivered)
         self._discovery = Discovery(
-            context,
             settings,
             port,
             uri=self.uri,
-            health_uri=health_uri,
+            health_uri=self._liveness.uri,
             keyring=self._keyring,
+            say=self._ways.say,
+            send=self._send,
             learned=self._learned,
             left=self._left,
+            servers=self._ways.use,
         )
-        self._liveness.start()
-        self._discovery.introduce()
+        self._guests = Guests(
+            port.identity, settings.versions, admit=port.admit, dismiss=port.dismiss, send=self._send_back
+        )
+        self._front = Reader(front, self._take, settings.max_frames, settings.max_message_bytes)
+
+    # --- what the node asks for
 
     def send(self, peer: bytes, frames: list[bytes]) -> Room | None:
         if self._context is None:
             raise NodeStopped("this node is not connected")
-        return self._links.send(peer, frames)
+        return self._send(peer, frames)
 
     def announce(self, registrations: Iterable[Registration]) -> None:
         if self._context is not None:
@@ -113,34 +136,120 @@ class SocketTransport:
             self._discovery.discover(message, receiver)
 
     async def stop(self) -> None:
+        if self._context is not None:
+            await self._links.drained(_LINGER / 1000)
         context, self._context = self._context, None
         if context is None:
             return
         self._discovery.leave()
+        self._discovery.close()
         self._front.close()
         self._liveness.stop()
         self._links.close(_LINGER)
-        self._discovery.close(_LINGER)
+        self._ways.close(_LINGER)
         await asyncio.to_thread(context.term)
 
+    # --- what goes out and comes in
+
+    def _send(self, peer: bytes, frames: list[bytes]) -> Room | None:
+        frames[-1] = self._formats.get(peer, self._format)
+        return self._links.send(peer, frames)
+
+    def _send_back(self, frames: list[bytes]) -> None:
+        """Send a message over the connection that its first frame names."""
+        try:
+            if self._front.send(frames):
+                return
+        except OSError as problem:
+            raise Unreachable(f"the connection of a V1 caller is gone: {problem.strerror}") from None
+        raise Overloaded("a V1 caller does not read its answers")
+
     def _take(self, frames: list[bytes]) -> None:
-        if len(frames) > 6 and frames[-6] in _SERVICE:
-            self._discovery.hear(frames)
+        if frames[-1] != _V5 or len(frames) < 2 or not frames[-2]:  # V1 has no format frame, but nothing at n-2
+            frames = self._upgraded(frames)
+        if not frames:
+            return
+        if len(frames) < 17:
+            self._port.receive(frames[0], frames)  # no message at all, and the node will say so
+        elif frames[-6] in _SERVICE:
+            self._hear(frames, straight=True)
         else:
+            asker = frames[-17]
+            if asker and asker != self._identity and asker not in self._places:
+                self._meet(frames)
+            if frames[-1] != _V5:
+                self._note_sender(frames)
             self._port.receive(frames[0], frames)
 
+    def _hear(self, frames: list[bytes], *, straight: bool = False) -> None:
+        speaker = self._discovery.hear(frames, straight=straight)
+        if speaker:
+            self._note_format(speaker, frames[-1])
+
+    def _upgraded(self, frames: list[bytes]) -> list[bytes]:
+        """The same in V5 where it is V1, and nothing where that cannot be; all else stays as it is."""
+        try:
+            message = decode(frames)
+        except WireError:
+            return frames  # the node will say so, and keep it
+        if message.wire_version != 1:
+            return frames
+        try:
+            return encode(self._guests.upgraded(message, frames[0]))
+        except UsageError as problem:
+            self._port.undelivered(frames, NoRoute(f"it cannot be brought up from V1: {problem}"))
+            return []
+
+    def _note_sender(self, frames: list[bytes]) -> None:
+        try:
+            message = decode(frames)
+        except WireError:
+            return
+        sender = message.routing[-1].identity if message.routing else message.callback_receiver_node_identity
+        self._note_format(sender, frames[-1])
+
+    def _note_format(self, peer: bytes, last: bytes) -> None:
+        if last == _V5:
+            self._formats.pop(peer, None)
+        elif peer in self._places:
+            self._formats[peer] = last
+
+    # --- who comes and goes
+
+    def _connected(self) -> None:
+        self._discovery.connected()
+
     def _learned(self, peer: bytes, uri: str, health_uri: str, interval: float) -> None:
+        if self._places.get(peer, (uri, health_uri)) not in ((uri, health_uri), (uri, "")):
+            self._gone(peer, "it has started anew")
+        self._places[peer] = (uri, health_uri)
         self._links.learn(peer, uri)
         if health_uri:
             self._liveness.watch(peer, health_uri, interval)
 
+    def _meet(self, frames: list[bytes]) -> None:
+        """Find the way back to a node that waits for an answer and has not been heard of: its message tells it."""
+        try:
+            message = decode(frames)
+        except WireError:
+            return
+        asker = message.callback_receiver_node_identity
+        uri = next((router.uri for router in message.routing if router.identity == asker), "")
+        if asker != self._port.identity and can_connect(uri):
+            self._places[asker] = (uri, "")
+            self._links.learn(asker, uri)
+            self._port.peer_registered(asker, ())
+            self._discovery.ask_node(asker)
+
     def _left(self, peer: bytes) -> None:
-        self._liveness.ignore(peer)
-        self._gone(peer, "it has left")
+        if peer in self._places:
+            self._front.drain()  # its last answers may be here already
+            self._liveness.ignore(peer)
+            self._gone(peer, "it has left")
 
     def _lost(self, peer: bytes) -> None:
-        if self._context is not None:
-            log.warning("node %s is gone", peer.decode(errors="replace"))
+        if self._context is not None and peer in self._places:
+            log.warning("node %s is gone", readable(peer))
             self._gone(peer, "it gives no sign of life")
 
     def _found(self, peer: bytes) -> None:
@@ -148,10 +257,8 @@ class SocketTransport:
             self._discovery.ask_node(peer)
 
     def _gone(self, peer: bytes, why: str) -> None:
+        self._places.pop(peer, None)
+        self._formats.pop(peer, None)
+        self._discovery.forget(peer)
         self._links.forget(peer, why)
         self._port.peer_lost(peer)
-
-
-def _any_port(uri: str) -> str:
-    head, _, port = uri.rpartition(":")
-    return f"{head}:*" if port.isdigit() else (uri if port == "*" else f"{uri}.health")

@@ -1,0 +1,105 @@
+import os
+import selectors
+import signal
+import subprocess
+import sys
+
+import pytest
+import zmq
+from click.testing import CliRunner
+from tests.cluster.clustering import free_ports
+
+from framewire.cli import main
+from framewire.cluster.service import HEARTBEAT, parse, seconds, service_message
+from framewire.wire import MessageId, decode, encode
+
+FRAMEWIRE = [sys.executable, "-m", "framewire"]
+
+
+def line_of(stream):
+    with selectors.DefaultSelector() as ready:
+        ready.register(stream, selectors.EVENT_READ)
+        assert ready.select(30), "the process says nothing"
+    return stream.readline().decode()
+
+
+@pytest.fixture
+def server():
+    process = subprocess.Popen([*FRAMEWIRE, "rendezvous", "tcp://127.0.0.1:*"], stderr=subprocess.PIPE)
+    try:
+        yield process, line_of(process.stderr)
+    finally:
+        process.kill()
+        process.communicate(timeout=10)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_serves_until_it_is_interrupted(server, number):
+    process, said = server
+    assert "listening at tcp://127.0.0.1:" in said
+    process.send_signal(number)
+    assert process.wait(10) == 0
+    assert process.stderr.read() == b""
+
+
+def test_what_is_said_to_it_is_heard_at_the_next_port(server):
+    _, said = server
+    port = int(said.split("listening at tcp://127.0.0.1:")[1].split(",")[0])
+    with zmq.Context() as context, context.socket(zmq.SUB) as listener, context.socket(zmq.DEALER) as speaker:
+        listener.setsockopt(zmq.SUBSCRIBE, b"")
+        listener.connect(f"tcp://127.0.0.1:{port + 1}")
+        speaker.connect(f"tcp://127.0.0.1:{port}")
+        assert listener.poll(10_000)
+        beat = decode(listener.recv_multipart())
+        assert beat.message_id == HEARTBEAT
+        assert seconds(parse(beat).interval) == 1.0
+        news = encode(service_message(MessageId(b"KINO.UNREGNODE"), uri="tcp://a:1", node_identity=b"a"))
+        speaker.send_multipart(news)
+        heard = beat
+        while heard.message_id == HEARTBEAT:
+            assert listener.poll(10_000)
+            frames = listener.recv_multipart()
+            heard = decode(frames)
+        assert frames == news
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problems"),
+    [
+        (["nowhere"], ["address: 'nowhere'"]),
+        (["tcp://*:99999"], ["address: 'tcp://*:99999'"]),
+        (
+            ["tcp://*:7400", "--broadcast=x", "--partner=tcp://*:1", "--heartbeat=0"],
+            ["broadcast: 'x'", "partner: 'tcp://*:1'", "heartbeat: 0.0"],
+        ),
+    ],
+)
+def test_a_bad_command_line_is_told_all_at_once(arguments, problems):
+    result = CliRunner().invoke(main, ["rendezvous", *arguments])
+    assert result.exit_code == 2
+    assert all(problem in result.stderr for problem in problems)
+
+
+def test_a_port_that_is_taken_is_told():
+    taken, port = free_ports(2)
+    with taken:
+        result = CliRunner().invoke(main, ["rendezvous", f"tcp://127.0.0.1:{port}"])
+    assert result.exit_code == 2
+    assert f"cannot listen at tcp://127.0.0.1:{port}: Address already in use" in result.stderr
+
+
+def test_quiet_says_nothing():
+    process = subprocess.Popen(
+        [*FRAMEWIRE, "rendezvous", "--quiet", "ipc://*"],
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        with selectors.DefaultSelector() as ready:
+            ready.register(process.stderr, selectors.EVENT_READ)
+            assert not ready.select(1)
+        process.terminate()
+        assert process.communicate(timeout=10)[1] == b""
+    finally:
+        process.kill()
+        process.wait(10)

@@ -1,0 +1,275 @@
+"""Both makes of channel, on real sockets: whatever is true of one is true of the other."""
+
+import contextlib
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import threading
+
+import pytest
+import zmq
+from tests.node.running import until
+
+from framewire.cluster.channel import COMPILED, PureChannel, _compiled, open_channel
+
+MAKES = {"pure": PureChannel, "compiled": _compiled()}
+PURE = os.environ.get("FRAMEWIRE_PURE", "") not in ("", "0")
+HAS_COMPILER = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is not None
+
+
+@pytest.fixture(params=[name for name, make in MAKES.items() if make is not None])
+def make(request):
+    """A channel of either make on a socket."""
+    return lambda socket, max_frames=1000, max_bytes=10_000_000: MAKES[request.param](socket, max_frames, max_bytes)
+
+
+@pytest.fixture
+def context():
+    context = zmq.Context()
+    yield context
+    context.destroy(0)
+
+
+@pytest.fixture
+def pair(context):
+    """Two sockets that are connected to each other, with room for few messages."""
+    left, right = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+    for socket in (left, right):
+        socket.setsockopt(zmq.SNDHWM, 10)
+        socket.setsockopt(zmq.RCVHWM, 10)
+    left.bind("inproc://pair")
+    right.connect("inproc://pair")
+    return left, right
+
+
+@pytest.mark.skipif(PURE, reason="FRAMEWIRE_PURE is set")
+@pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler here")
+def test_the_compiled_channel_is_built_and_used_where_there_is_a_compiler(pair):
+    assert COMPILED
+    assert not isinstance(open_channel(pair[0]), PureChannel)
+
+
+def test_framewire_pure_forces_the_fallback():
+    script = (
+        "import zmq\n"
+        "from framewire.cluster import channel\n"
+        "socket = zmq.Context().socket(zmq.PAIR)\n"
+        "print(channel.COMPILED, type(channel.open_channel(socket)).__name__)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, "FRAMEWIRE_PURE": "1"},
+        capture_output=True,
+        check=True,
+        timeout=60,
+    )
+    assert result.stdout.split() == [b"False", b"PureChannel"]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [b"one"],
+        [b""],
+        [b"", b"", b""],
+        [b"\x00", b"", bytes(range(256))],
+        [b"%d" % number for number in range(500)],
+        [b"", b"x" * 1_000_000, b"", b"y" * 1_000_000],
+    ],
+    ids=["one", "empty", "all empty", "binary", "many", "large"],
+)
+def test_a_message_arrives_whole(make, pair, frames):
+    sender, receiver = map(make, pair)
+    assert sender.send(frames)
+    assert receiver.receive(10) == [frames]
+
+
+def test_frames_may_come_in_any_sequence(make, pair):
+    sender, receiver = map(make, pair)
+    assert sender.send((b"a", b"b"))
+    assert receiver.receive(1) == [[b"a", b"b"]]
+
+
+def test_no_more_messages_are_received_than_asked_for(make, pair):
+    sender, receiver = map(make, pair)
+    for number in range(5):
+        sender.send([b"%d" % number, b"."])
+    assert receiver.receive(0) == []
+    assert receiver.receive(2) == [[b"0", b"."], [b"1", b"."]]
+    assert receiver.receive(10) == [[b"2", b"."], [b"3", b"."], [b"4", b"."]]
+    assert receiver.receive(10) == []
+
+
+def test_where_there_is_no_room_nothing_is_sent(make, pair):
+    sender, receiver = map(make, pair)
+    sent = 0
+    while sender.send([b"%d" % sent, b"end"]):
+        sent += 1
+        assert sent <= 20
+    assert receiver.receive(100) == [[b"%d" % number, b"end"] for number in range(sent)]
+    until(lambda: sender.send([b"later"]))
+    assert receiver.receive(100) == [[b"later"]]
+
+
+def test_a_mandatory_router_tells_that_a_peer_is_not_there(make, context):
+    router = context.socket(zmq.ROUTER)
+    router.setsockopt(zmq.ROUTER_MANDATORY, 1)
+    channel = make(router)
+    with pytest.raises(OSError, match=os.strerror(errno.EHOSTUNREACH)) as caught:
+        channel.send([b"nobody", b"", b"body"])
+    assert caught.value.errno == errno.EHOSTUNREACH
+    dealer = context.socket(zmq.DEALER)
+    dealer.setsockopt(zmq.ROUTING_ID, b"somebody")
+    router.bind("inproc://router")
+    dealer.connect("inproc://router")
+    assert channel.receive(1) == []  # makes the socket look who is there
+    assert channel.send([b"somebody", b"", b"body"])
+    assert make(dealer).receive(1) == [[b"", b"body"]]
+
+
+@pytest.mark.parametrize(
+    ("limits", "fits", "too_much"),
+    [
+        ({"max_frames": 3}, [b"1", b"2", b"3"], [b"1", b"2", b"3", b"4"]),
+        ({"max_frames": 1}, [b"1"], [b"%d" % number for number in range(1000)]),
+        ({"max_bytes": 100}, [b"x" * 50, b"y" * 50], [b"x" * 50, b"y" * 51]),
+        ({"max_bytes": 0}, [b"", b""], [b"x"]),
+        ({"max_bytes": 100}, [b"x" * 100], [b"x" * 1_000_000, b"", b"y"]),
+    ],
+)
+def test_what_is_too_large_is_dropped_and_counted_and_the_next_message_is_intact(
+    make, pair, limits, fits, too_much
+):
+    sender, receiver = make(pair[0]), make(pair[1], **limits)
+    for frames in (fits, too_much, fits, too_much):
+        assert sender.send(frames)
+    assert receiver.receive(10) == [fits, fits]
+    assert receiver.oversized == 2
+
+
+def test_what_is_too_large_counts_towards_the_limit_of_one_call(make, pair):
+    sender, receiver = make(pair[0]), make(pair[1], max_frames=1)
+    for frames in ([b"a", b"b"], [b"c"]):
+        sender.send(frames)
+    assert receiver.receive(1) == []
+    assert receiver.receive(1) == [[b"c"]]
+
+
+def test_a_closed_socket_is_an_os_error(make, pair):
+    channel = make(pair[0])
+    pair[0].close(0)
+    for call, argument in ((channel.receive, 1), (channel.send, [b"x"])):
+        with pytest.raises(OSError, match=os.strerror(errno.ENOTSOCK)) as caught:
+            call(argument)
+        assert caught.value.errno == errno.ENOTSOCK
+
+
+def test_a_terminated_context_is_an_os_error(make, context):
+    socket = context.socket(zmq.PULL)
+    channel = make(socket)
+    ending = threading.Thread(target=context.term)
+    ending.start()
+
+    def terminated():
+        try:
+            return channel.receive(1)
+        except OSError as problem:
+            return problem.errno == zmq.ETERM
+
+    until(terminated)
+    socket.close(0)
+    ending.join(10)
+    assert not ending.is_alive()
+
+
+def test_another_thread_is_refused(make, pair):
+    channel = make(pair[0])
+    refused = []
+
+    def intrude():
+        for call, argument in ((channel.receive, 1), (channel.send, [b"x"])):
+            try:
+                call(argument)
+            except RuntimeError as problem:
+                refused.append(str(problem))
+
+    thread = threading.Thread(target=intrude)
+    thread.start()
+    thread.join(10)
+    assert refused == ["a channel belongs to the thread that made it"] * 2
+    assert make(pair[1]).receive(1) == []
+
+
+@pytest.mark.parametrize(
+    ("frames", "problem"),
+    [
+        ([b"fine", "text"], "frame 1 is str, not bytes"),
+        ([b"fine", None], "frame 1 is NoneType, not bytes"),
+        ([bytearray(b"mutable")], "frame 0 is bytearray, not bytes"),
+        (7, "int|list of bytes"),
+    ],
+)
+def test_a_frame_of_the_wrong_type_is_refused_before_anything_is_sent(make, pair, frames, problem):
+    sender, receiver = map(make, pair)
+    with pytest.raises(TypeError, match=problem):
+        sender.send(frames)
+    assert sender.send([b"whole"])
+    assert receiver.receive(10) == [[b"whole"]]
+
+
+def test_a_message_without_frames_is_refused(make, pair):
+    with pytest.raises(ValueError, match="at least one frame"):
+        make(pair[0]).send([])
+
+
+@pytest.mark.parametrize("limits", [{"max_frames": 0}, {"max_frames": -1}, {"max_bytes": -1}])
+def test_limits_that_make_no_sense_are_refused(make, pair, limits):
+    with pytest.raises(ValueError, match="at least 1"):
+        make(pair[0], **limits)
+
+
+@pytest.mark.parametrize("limit", ["10", None, 1.5])
+def test_a_limit_that_is_no_whole_number_is_refused(make, pair, limit):
+    with pytest.raises(TypeError):
+        make(pair[0]).receive(limit)
+
+
+def test_frames_are_let_go_of_whatever_becomes_of_them(make, pair):
+    sender, receiver = map(make, pair)
+    frame = bytes(bytearray(1000))
+    before = sys.getrefcount(frame)
+    for _ in range(100):
+        sender.send([frame, frame])
+        with contextlib.suppress(TypeError):
+            sender.send([frame, None])
+    assert sys.getrefcount(frame) == before
+    [frames] = receiver.receive(1)
+    assert [sys.getrefcount(part) for part in frames] == [3, 3]  # the list, the loop and the call
+
+
+@pytest.mark.skipif(MAKES["compiled"] is None, reason="the compiled channel is not built")
+def test_a_compiled_channel_that_was_never_made_properly_does_nothing():
+    half_made = MAKES["compiled"].__new__(MAKES["compiled"])
+    with pytest.raises(RuntimeError):
+        half_made.receive(1)
+    with pytest.raises(RuntimeError):
+        half_made.send([b"x"])
+
+
+@pytest.mark.skipif(MAKES["compiled"] is None, reason="the compiled channel is not built")
+def test_what_is_no_socket_is_refused_when_it_is_used():
+    for impostor in (object(), 7, None):
+        with pytest.raises(AttributeError):
+            MAKES["compiled"](impostor, 10, 10).receive(1)
+
+
+@pytest.mark.skipif(MAKES["compiled"] is None, reason="the compiled channel is not built")
+def test_a_library_that_is_not_loaded_is_refused():
+    from framewire.cluster import _zmqio  # noqa: PLC0415 - may not be built
+
+    for path in ("/nowhere/libzmq.so", "", "."):
+        with pytest.raises(OSError, match=r"not loaded|not in that library"):
+            _zmqio.load(path)

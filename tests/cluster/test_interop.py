@@ -1,0 +1,347 @@
+"""framewire and kino in one cluster, in both directions, and the frames of a live .NET cluster replayed."""
+
+import asyncio
+import contextlib
+
+import pytest
+import zmq
+from tests.cluster.clustering import HEARTBEAT, acquainted, peers
+from tests.cluster.kino_peer import EXCEPTION, RECEIPT, KinoNode, KinoRendezvous, Letter, bson_texts, living
+from tests.node.running import eventually, run
+from tests.wire.vectors import load
+
+import framewire as fw
+
+
+@fw.message("kino.echo")
+class Echo(bytes):
+    pass
+
+
+@fw.message("kino.reply")
+class Reply(bytes):
+    pass
+
+
+@fw.message("fw.echo")
+class OurEcho(bytes):
+    pass
+
+
+@fw.message("fw.reply")
+class OurReply(bytes):
+    pass
+
+
+@fw.message("both.news")
+class News(bytes):
+    pass
+
+
+class Host(fw.Actor):
+    def __init__(self):
+        self.news = []
+
+    @fw.handles(OurEcho)
+    async def echo(self, echo):
+        if echo == b"fail":
+            raise ValueError("framewire does not like this")
+        return OurReply(echo[::-1])
+
+    @fw.handles(News)
+    async def take(self, news):
+        self.news.append(bytes(news))
+
+
+def node_at(server, **options):
+    servers = [(server.unicast, server.broadcast)]
+    return fw.Node(rendezvous=servers, heartbeat=HEARTBEAT, misses=10, signals=False, timeout=10.0, **options)
+
+
+def together(main):
+    """Run a test with a framewire node and a kino node at a kino rendezvous, when they know each other."""
+    news = []
+
+    def echo(letter):
+        if letter.body == b"fail":
+            raise ValueError("kino does not like this")
+        return b"kino.reply", letter.body[::-1]
+
+    async def with_peers():
+        server = KinoRendezvous()
+        kino = KinoNode(
+            server.unicast,
+            server.broadcast,
+            {b"kino.echo": echo, b"both.news": news.append},
+        )
+        async with living(server, kino), node_at(server) as node:
+            host = Host()
+            await node.host(host)
+
+            def known():
+                kino.ask_for_routes()
+                return kino.identity in peers(node) and b"fw.echo" in kino.nodes.get(node.identity, {}).get(
+                    "handles", ()
+                )
+
+            kino.register()
+            await eventually(known)
+            kino.news = news
+            await main(node, host, kino)
+
+    run(with_peers())
+
+
+async def answer(kino, key):
+    await eventually(lambda: key in kino.answers)
+    return kino.answers[key]
+
+
+def test_framewire_asks_kino():
+    async def main(node, _, kino):
+        assert await node.hub.ask(Echo(b"abc"), Reply) == b"cba"
+        assert await node.hub.ask(Echo(b"xyz"), Reply, to_node=kino.identity) == b"zyx"
+
+    together(main)
+
+
+def test_an_exception_of_kino_comes_back_though_its_document_is_padded():
+    async def main(node, *_):
+        with pytest.raises(fw.RemoteError, match="kino does not like this") as caught:
+            await node.hub.ask(Echo(b"fail"), Reply)
+        assert caught.value.type_name == "System.ArgumentException"
+        assert caught.value.traceback.strip() == "at Kino"
+
+    together(main)
+
+
+def test_kino_confirms_what_framewire_sends():
+    async def main(node, *_):
+        await node.hub.send(Echo(b"abc"))
+
+    together(main)
+
+
+def test_kino_asks_framewire():
+    async def main(node, _, kino):
+        reply = await answer(kino, kino.ask(node.identity, b"fw.echo", b"abc", b"fw.reply"))
+        assert (reply.identity, reply.body) == (b"fw.reply", b"cba")
+        assert (reply.receiver, reply.receiver_node) == (kino.hub, kino.identity)
+        assert reply.hops == 1
+        assert {identity for _, identity in reply.routes} == {kino.identity, node.identity}
+
+    together(main)
+
+
+def test_an_exception_of_framewire_reaches_kino_as_bson():
+    async def main(node, _, kino):
+        reply = await answer(kino, kino.ask(node.identity, b"fw.echo", b"fail", b"fw.reply"))
+        assert reply.identity == EXCEPTION
+        told = bson_texts(reply.body)
+        assert told["Message"] == "framewire does not like this"
+        assert told["ExceptionType"].endswith("ValueError")
+        assert "framewire does not like this" in told["StackTrace"]
+
+    together(main)
+
+
+def test_framewire_confirms_what_kino_sends():
+    async def main(node, _, kino):
+        receipt = await answer(kino, kino.ask(node.identity, b"fw.echo", b"abc", RECEIPT))
+        assert (receipt.identity, receipt.body) == (RECEIPT, b"")
+
+    together(main)
+
+
+def test_broadcasts_reach_both():
+    async def main(node, host, kino):
+        await node.hub.broadcast(News(b"from framewire"))
+        await eventually(lambda: kino.news and host.news)
+        assert [(letter.body, letter.hops) for letter in kino.news] == [(b"from framewire", 1)]
+        kino.post(node.identity, Letter(b"both.news", b"from kino", distribution=1))
+        await eventually(lambda: len(host.news) == 2)
+        assert host.news == [b"from framewire", b"from kino"]
+        assert len(kino.news) == 1
+
+    together(main)
+
+
+def test_kino_hears_of_actors_that_come_and_go_and_of_a_node_that_leaves():
+    async def main(node, _, kino):
+        route = await node.host(Host())
+        await eventually(lambda: any(name == b"KINO.REGEXTROUTE" for name, _ in kino.heard))
+        await node.unhost(route)
+        await eventually(lambda: any(name == b"KINO.UNREGMSGROUTE" for name, _ in kino.heard))
+        assert kino.nodes[node.identity]["hubs"] == {node.hub.identity}
+        await node.stop()
+        await eventually(lambda: node.identity not in kino.nodes)
+
+    together(main)
+
+
+def test_framewire_forgets_a_kino_node_that_leaves():
+    async def main(node, _, kino):
+        kino.leave()
+        await eventually(lambda: kino.identity not in peers(node))
+        assert not list(node._router.table.all(fw.MessageId(b"kino.echo")))
+
+    together(main)
+
+
+def test_a_route_that_framewire_lacks_is_found_by_asking_kino():
+    async def main(node, _, kino):
+        node._router.table.remove_node(kino.identity)
+        assert await node.hub.ask(Echo(b"abc"), Reply) == b"cba"
+
+    together(main)
+
+
+def test_framewire_nodes_meet_at_a_kino_rendezvous():
+    async def main():
+        server = KinoRendezvous()
+        async with living(server), node_at(server) as one, node_at(server) as two:
+            await acquainted(one, two)
+            await two.host(Host())
+            assert await one.hub.ask(OurEcho(b"abc"), OurReply) == b"cba"
+
+    run(main())
+
+
+# --- what a live .NET node wrote
+
+
+@fw.message("PY.ECHO")
+class PyEcho(bytes):
+    pass
+
+
+@fw.message("PY.ECHO.REPLY")
+class PyEchoReply(bytes):
+    pass
+
+
+@fw.message("PY.FAIL")
+class PyFail(bytes):
+    pass
+
+
+@fw.message("PY.BCAST")
+class PyBroadcast(bytes):
+    pass
+
+
+DOT_NET = b"00c7184d-4d88-400f-9691-9c1084666c8d"
+RECORDED = load("live_capture_null_security")
+
+
+def recorded(channel, identity):
+    return [case["frames"] for case in RECORDED if channel in case["channel"] and case["identity"] == identity]
+
+
+@contextlib.contextmanager
+def dot_net(context):
+    """The sockets of the recorded node, and its frames with the addresses that these have now."""
+    front, back, health = context.socket(zmq.ROUTER), context.socket(zmq.DEALER), context.socket(zmq.PUB)
+    front.setsockopt(zmq.ROUTING_ID, DOT_NET)
+    places = {}
+    for socket, was in ((front, b"tcp://127.0.0.1:15101"), (health, b"tcp://127.0.0.1:15201")):
+        now = b""
+        while len(now) != len(was):
+            socket.bind("tcp://127.0.0.1:*")
+            now = socket.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0")
+        places[was] = now
+
+    def moved(frames):
+        for was, now in places.items():
+            frames = [frame.replace(was, now) for frame in frames]
+        return frames
+
+    try:
+        yield front, back, moved
+    finally:
+        for socket in (front, back, health):
+            socket.close(0)
+
+
+def test_what_a_live_dot_net_node_wrote_is_understood():
+    async def main():
+        server = KinoRendezvous()
+        with zmq.Context() as context, dot_net(context) as (front, back, moved):
+            async with living(server), node_at(server, identity="00000000-0000-0000-0000-000000001111") as node:
+                broadcast = []
+
+                @node.handler(PyEcho)
+                async def echo(body):
+                    return PyEchoReply(body[::-1])
+
+                @node.handler(PyFail)
+                async def fail(_):
+                    raise ValueError("as recorded")
+
+                @node.handler(PyBroadcast)
+                async def take(body):
+                    broadcast.append(bytes(body))
+
+                def registered():
+                    for frames in recorded("rendezvous PUB", "KINO.REGEXTROUTE"):
+                        server.tell(moved(frames))
+                    return DOT_NET in peers(node)
+
+                await eventually(registered)
+                assert list(node._router.table.all(fw.MessageId(b"NET.ECHO")))
+                back.connect(node._transport.uri)
+                for identity in ("PY.ECHO", "PY.FAIL", "PY.BCAST"):
+                    [frames] = recorded(".NET back", identity)
+                    back.send_multipart(moved(frames)[1:])
+                await eventually(lambda: broadcast == [b"\x01"])
+                await eventually(lambda: front.poll(0))
+                replies = {}
+
+                def both():
+                    while front.poll(0):
+                        letter = Letter.read(front.recv_multipart())
+                        replies[letter.identity] = letter
+                    return len(replies) == 2
+
+                await eventually(both)
+                echoed, failed = replies[b"PY.ECHO.REPLY"], replies[EXCEPTION]
+                assert (echoed.body, echoed.callback_key) == (b"\x03\x02\x01", 2)
+                assert echoed.receiver == b"\x00d5d75f2f-7b76-4375-b4dc-8d21e0b9f81c"
+                assert echoed.receiver_node == DOT_NET
+                assert bson_texts(failed.body)["Message"] == "as recorded"
+                [frames] = recorded("rendezvous PUB", "KINO.UNREGNODE")
+                server.tell(moved(frames))
+                await eventually(lambda: DOT_NET not in peers(node))
+
+    run(main())
+
+
+def test_an_exception_that_a_live_dot_net_node_wrote_is_understood():
+    [frames] = recorded(".NET back", "KINO.EXCEPTION")
+
+    async def main():
+        server = KinoRendezvous()
+        async with living(server), node_at(server) as node:
+            with zmq.Context() as context, dot_net(context) as (front, back, moved):
+
+                def registered():
+                    for registration in recorded("rendezvous PUB", "KINO.REGEXTROUTE"):
+                        server.tell(moved(registration))
+                    return DOT_NET in peers(node)
+
+                await eventually(registered)
+                asking = asyncio.create_task(node.hub.ask(Echo(b"x"), Reply, to_node=DOT_NET))
+                await eventually(lambda: front.poll(0))
+                asked = Letter.read(front.recv_multipart())
+                said = Letter.read(moved(frames))
+                said.receiver, said.receiver_node = asked.callback_receiver, asked.callback_node
+                said.callback_key, said.callback_receiver = asked.callback_key, asked.callback_receiver
+                said.callback_node, said.correlation = asked.callback_node, asked.correlation
+                back.connect(node._transport.uri)
+                back.send_multipart(said.frames()[1:])
+                with pytest.raises(fw.RemoteError) as caught:
+                    await asking
+        assert caught.value.detail
+        assert caught.value.type_name.startswith("System.")
+
+    run(main())

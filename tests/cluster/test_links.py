@@ -1,0 +1,251 @@
+"""The way to a peer: what waits, what is refused, what is told when the peer is gone."""
+
+import asyncio
+import contextlib
+
+import pytest
+import zmq
+from tests.node.running import eventually, run
+
+import framewire as fw
+from framewire.cluster.links import Links
+from framewire.cluster.settings import ClusterSettings
+
+PEER = b"peer"
+
+
+class Ways:
+    """Links under test, and peers for them."""
+
+    def __init__(self, **settings):
+        self.context = zmq.Context()
+        self.undelivered = []
+        self.lost = []
+        self.links = Links(
+            self.context,
+            ClusterSettings(**settings),
+            lost=self.lost.append,
+            undelivered=lambda frames, error: self.undelivered.append((frames[-1], type(error))),
+        )
+        self._peers = []
+
+    def peer(self, identity=PEER, uri="inproc://peer"):
+        """A node's front socket that takes in one message and then waits to be read."""
+        front = self.context.socket(zmq.ROUTER)
+        front.setsockopt(zmq.ROUTING_ID, identity)
+        front.setsockopt(zmq.RCVHWM, 1)
+        front.bind(uri)
+        self.links.learn(identity, front.getsockopt_string(zmq.LAST_ENDPOINT).rstrip("\0"))
+        self._peers.append(front)
+        return front
+
+    def send(self, body, identity=PEER):
+        return self.links.send(identity, [b"", b"", body])
+
+    async def fill(self):
+        """Send until the way and the queue are full; how many messages that took."""
+        await eventually(lambda: self.send(b"0") is None and not self.links.queued)
+        sent = 1
+        while self.links.queued < 2:
+            assert self.send(b"%d" % sent) is None
+            sent += 1
+        return sent
+
+    def close(self):
+        self.links.close(0)
+        self.context.destroy(0)
+
+
+@contextlib.asynccontextmanager
+async def ways(**settings):
+    opened = Ways(**({"send_queue": 2, "heartbeat": 0.02, "misses": 3} | settings))
+    try:
+        yield opened
+    finally:
+        opened.close()
+
+
+async def read(front, count):
+    """The bodies that a peer finds, in order."""
+    bodies = []
+
+    def found():
+        while front.poll(0):
+            bodies.append(front.recv_multipart()[-1])
+        return len(bodies) >= count
+
+    await eventually(found)
+    return bodies
+
+
+def test_messages_arrive_in_order():
+    async def main():
+        async with ways(send_queue=100) as opened:
+            peer = opened.peer()
+            for number in range(50):
+                opened.send(b"%d" % number)
+            assert await read(peer, 50) == [b"%d" % number for number in range(50)]
+
+    run(main())
+
+
+def test_a_sender_waits_for_a_peer_that_does_not_read():
+    async def main():
+        async with ways(send_overflow="wait") as opened:
+            peer = opened.peer()
+            count = await opened.fill()
+            rooms = [opened.send(b"late"), opened.send(b"later")]
+            assert not any(room.done() for room in rooms)
+            assert (await read(peer, count + 2))[-3:] == [b"%d" % (count - 1), b"late", b"later"]
+            await asyncio.gather(*rooms)
+
+    run(main())
+
+
+def test_only_so_many_senders_may_wait():
+    async def main():
+        async with ways(send_overflow="wait") as opened:
+            opened.peer()
+            await opened.fill()
+            rooms = [opened.send(b"late") for _ in range(18)]
+            with pytest.raises(fw.Overloaded, match="20 messages already wait for node peer"):
+                opened.send(b"too late")
+            opened.links.forget(PEER, "the test is over")
+            await asyncio.gather(*rooms)
+
+    run(main())
+
+
+def test_a_full_queue_may_refuse():
+    async def main():
+        async with ways(send_overflow="reject") as opened:
+            peer = opened.peer()
+            count = await opened.fill()
+            with pytest.raises(fw.Overloaded, match="2 messages already wait for node peer"):
+                opened.send(b"refused")
+            assert b"refused" not in await read(peer, count)
+            assert opened.undelivered == []
+
+    run(main())
+
+
+def test_a_full_queue_may_drop_the_oldest_and_tell():
+    async def main():
+        async with ways(send_overflow="drop_oldest") as opened:
+            peer = opened.peer()
+            count = await opened.fill()
+            assert opened.send(b"newest") is None
+            assert opened.undelivered == [(b"%d" % (count - 2), fw.Overloaded)]
+            assert (await read(peer, count))[-2:] == [b"%d" % (count - 1), b"newest"]
+
+    run(main())
+
+
+@pytest.mark.parametrize("give_up", [lambda room: room.cancel(), lambda room: room.set_exception(fw.Overloaded())])
+def test_what_its_sender_gave_up_is_not_sent(give_up):
+    async def main():
+        async with ways() as opened:
+            peer = opened.peer()
+            count = await opened.fill()
+            given_up, kept = opened.send(b"given up"), opened.send(b"kept")
+            give_up(given_up)
+            assert (await read(peer, count + 1))[-2:] == [b"%d" % (count - 1), b"kept"]
+            await kept
+            if not given_up.cancelled():
+                given_up.exception()
+
+    run(main())
+
+
+def test_everything_that_waits_for_a_peer_that_is_gone_is_told_of():
+    async def main():
+        async with ways() as opened:
+            opened.peer()
+            count = await opened.fill()
+            room, given_up = opened.send(b"waiting"), opened.send(b"given up")
+            given_up.cancel()
+            opened.links.forget(PEER, "it has left")
+            await room
+            waiting = [b"%d" % (count - 2), b"%d" % (count - 1), b"waiting"]
+            assert opened.undelivered == [(body, fw.Unreachable) for body in waiting]
+            with pytest.raises(fw.Unreachable, match="nobody knows where node peer is"):
+                opened.send(b"after")
+
+    run(main())
+
+
+def test_what_waits_when_the_node_stops_is_told_of():
+    async def main():
+        async with ways() as opened:
+            opened.peer()
+            count = await opened.fill()
+            room = opened.send(b"waiting")
+            opened.links.close(0)
+            await room
+            assert [body for body, _ in opened.undelivered] == [
+                b"%d" % (count - 2),
+                b"%d" % (count - 1),
+                b"waiting",
+            ]
+
+    async def twice():
+        await main()
+
+    run(twice())
+
+
+def test_messages_wait_for_a_peer_that_is_just_starting(tmp_path):
+    uri = f"ipc://{tmp_path}/peer"
+
+    async def main():
+        async with ways(heartbeat=10.0) as opened:
+            opened.links.learn(PEER, uri)
+            assert opened.send(b"early") is None
+            await asyncio.sleep(0.01)
+            assert await read(opened.peer(uri=uri), 1) == [b"early"]
+            assert opened.lost == []
+
+    run(main())
+
+
+def test_a_peer_that_cannot_be_reached_is_lost_after_its_misses(tmp_path):
+    async def main():
+        async with ways() as opened:
+            opened.links.learn(PEER, f"ipc://{tmp_path}/nobody")
+            opened.send(b"in vain")
+            await eventually(lambda: opened.lost)
+            assert opened.lost == [PEER]
+
+    run(main())
+
+
+def test_an_address_that_is_none_is_unreachable():
+    async def main():
+        async with ways() as opened:
+            opened.links.learn(PEER, "nowhere")
+            with pytest.raises(fw.Unreachable, match="node peer at nowhere"):
+                opened.send(b"in vain")
+
+    run(main())
+
+
+def test_a_message_never_reaches_a_node_that_has_taken_anothers_place(tmp_path):
+    uri = f"ipc://{tmp_path}/place"
+
+    async def main():
+        async with ways(send_queue=10) as opened:
+            old = opened.peer(b"old", uri)
+            opened.send(b"to old", b"old")
+            assert await read(old, 1) == [b"to old"]
+            old.close(0)
+            new = opened.peer(b"new", uri)
+            await eventually(lambda: opened.send(b"to old again", b"old") is None and opened.links.queued)
+            opened.send(b"to new", b"new")
+            assert await read(new, 1) == [b"to new"]
+            await eventually(lambda: opened.lost)
+            assert opened.lost == [b"old"]
+            opened.links.forget(b"old", "it is lost")
+            opened.send(b"to new again", b"new")
+            assert await read(new, 1) == [b"to new again"]
+
+    run(main())
