@@ -41,6 +41,7 @@ format: $(READY) ## rewrite the code in the house style
 bench: $(READY) ## measure, as ratios within one run
 	$(BIN)/python bench/wire.py
 	$(BIN)/python bench/node.py
+	$(BIN)/python bench/cluster.py
 
 fuzz: $(READY) ## throw broken frames at the decoder for a minute
 	$(BIN)/python fuzz/wire.py --seconds 60

@@ -1,8 +1,8 @@
 """What framewire does today, in a minute: `make demo`.
 
-It shows the wire (recorded messages, taken apart, verified, and refused) and a node at work (a flow through
-several actors, a broadcast, a failure, an overload), and it checks what it shows: if a figure is not what it
-must be, the demo fails.
+It shows the wire (recorded messages, taken apart, verified, and refused), a node at work (a flow through several
+actors, a broadcast, a failure, an overload) and two processes (found, used, killed), and it checks what it shows:
+if a figure is not what it must be, the demo fails.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ import json
 import secrets
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -190,7 +191,55 @@ async def failure(node: fw.Node, payload: object, kind: type[fw.MessageError], w
         check(f"{kind.__name__} with the reason", holds=False)
 
 
+class Warehouse(Stock):
+    @fw.handles(Paid)
+    async def never(self, _: Paid) -> Shipped:
+        await asyncio.sleep(3600)
+        raise AssertionError("nobody waits that long")
+
+
+async def the_warehouse(address: str) -> None:
+    """What the other process does."""
+    async with fw.Node(peers=[address], heartbeat=0.2) as node:
+        await node.host(Warehouse(), concurrency=8)
+        await node.serve()
+
+
+async def the_cluster() -> None:
+    async with fw.Node(bind="tcp://127.0.0.1:*", heartbeat=0.2, route_grace=20, timeout=30) as node:
+        warehouse = await asyncio.create_subprocess_exec(sys.executable, __file__, node.uri)
+        try:
+            with chapter("8. Another process, asked before it is there"):
+                started = time.perf_counter()
+                await node.hub.ask(Order(1, "tea", 1), Reserved)
+                console.print(f"  found and answered after {time.perf_counter() - started:.1f} s")
+                started = time.perf_counter()
+                answers = await asyncio.gather(*(node.hub.ask(Order(n, "cup", 1), Reserved) for n in range(2000)))
+                rate = len(answers) / (time.perf_counter() - started)
+                console.print(f"  {len(answers)} orders more, {rate:,.0f} a second")
+                check("every answer is right", holds=all(answer.cents == 900 for answer in answers))
+            with chapter("9. The same process, killed while it owes an answer"):
+                owed = node.hub.start(Paid(1), Shipped)
+                await node.hub.ask(Order(2, "tea", 1), Reserved)
+                warehouse.kill()
+                started = time.perf_counter()
+                try:
+                    await owed
+                except fw.Unreachable as error:
+                    console.print(f"  [red]Unreachable[/]: {error}")
+                took = time.perf_counter() - started
+                check(f"the promise ends when the node is missed, after {took:.1f} s of 30", holds=took < 10)
+        finally:
+            if warehouse.returncode is None:
+                warehouse.kill()
+            await warehouse.wait()
+
+
 if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        asyncio.run(the_warehouse(sys.argv[1]))
+        sys.exit()
     the_wire()
     asyncio.run(the_node())
+    asyncio.run(the_cluster())
     console.print("\nNext: [bold]examples/hello.py[/], [bold]docs/[/], and `framewire inspect --help`.")

@@ -7,7 +7,7 @@ Declare messages with ``@fw.message``, handle them in ``fw.Actor`` classes hoste
 """
 
 from framewire._version import __version__
-from framewire.cluster import Node
+from framewire.cluster import Client, Node
 from framewire.errors import (
     BadBody,
     BadSignature,
@@ -25,7 +25,6 @@ from framewire.errors import (
 )
 from framewire.node import (
     Actor,
-    Client,
     Context,
     DeadLetter,
     ExceptionMessage,

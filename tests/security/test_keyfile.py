@@ -72,9 +72,7 @@ def test_the_whole_ring_can_come_from_the_environment():
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o601])
 def test_a_file_that_others_can_touch_is_refused(key_file, mode):
     path = key_file(f'[payments]\nkey = "hex:{KEY.hex()}"', mode)
-    assert problems(KeyRing.from_file, path) == [
-        f"others can get at these keys (mode {mode:04o}); run: chmod 600"
-    ]
+    assert problems(KeyRing.from_file, path) == [f"others can get at these keys (mode {mode:04o}); run: chmod 600"]
 
 
 def test_a_file_of_another_user_is_refused(key_file, monkeypatch):
@@ -84,9 +82,7 @@ def test_a_file_of_another_user_is_refused(key_file, monkeypatch):
 
 
 def test_a_missing_file_is_told_plainly(tmp_path):
-    assert problems(KeyRing.from_file, tmp_path / "none.toml") == [
-        "cannot be read: No such file or directory"
-    ]
+    assert problems(KeyRing.from_file, tmp_path / "none.toml") == ["cannot be read: No such file or directory"]
 
 
 @pytest.mark.parametrize("content", [b"[payments", b"\xff\xfe"])

@@ -12,15 +12,11 @@ OLD, NEW = os.urandom(32), os.urandom(32)
 
 
 def ring(*keys, **options):
-    return KeyRing(
-        keys or [DomainKey("payments", NEW)], identities={"payments": ["pay.*", b"ledger"]}, **options
-    )
+    return KeyRing(keys or [DomainKey("payments", NEW)], identities={"payments": ["pay.*", b"ledger"]}, **options)
 
 
 def order(**changes):
-    return Message(b"pay.order", 3, b"eu", (b"100 EUR",), callback_receiver_identity=b"\x00hub").replace(
-        **changes
-    )
+    return Message(b"pay.order", 3, b"eu", (b"100 EUR",), callback_receiver_identity=b"\x00hub").replace(**changes)
 
 
 def test_a_signed_message_is_verified_after_a_trip_over_the_wire():

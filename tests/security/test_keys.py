@@ -24,9 +24,7 @@ def test_sha256_is_the_default():
     assert DomainKey("d", KEY).mac(Message(b"x")) == DomainKey("d", KEY, "sha256").mac(Message(b"x"))
 
 
-@pytest.mark.parametrize(
-    "show", [repr, str, "{}".format, lambda key: f"{key!r:>90}", lambda key: repr([key])]
-)
+@pytest.mark.parametrize("show", [repr, str, "{}".format, lambda key: f"{key!r:>90}", lambda key: repr([key])])
 def test_a_key_is_never_shown(show):
     secret = b"correct horse battery staple"
     shown = show(DomainKey("payments", secret))

@@ -11,7 +11,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Coroutine
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from framewire.errors import FramewireError, NodeStopped, UsageError
 from framewire.node.actor import Actor
@@ -28,6 +28,8 @@ T = TypeVar("T")
 class Client:
     """A blocking message hub. Options are those of ``Node`` and of the hub's methods."""
 
+    _node_type: ClassVar[type[Node]] = Node
+
     def __init__(self, **options: Any) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="framewire client", daemon=True)
@@ -35,7 +37,7 @@ class Client:
         self._closed = False
         self._thread.start()
         try:
-            self._node = self._wait(_started(options))
+            self._node = self._wait(self._started(options))
         except BaseException:
             self._end()
             raise
@@ -102,6 +104,11 @@ class Client:
     ) -> None:
         self.close()
 
+    async def _started(self, options: dict[str, Any]) -> Node:
+        node = self._node_type(**{"signals": False, **options})
+        await node.start()
+        return node
+
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         with contextlib.closing(self._loop):
@@ -148,9 +155,3 @@ async def _ended() -> None:
     if left:
         await asyncio.wait(left, timeout=1.0)
     await asyncio.get_running_loop().shutdown_asyncgens()
-
-
-async def _started(options: dict[str, Any]) -> Node:
-    node = Node(**{"signals": False, **options})
-    await node.start()
-    return node

@@ -85,6 +85,11 @@ class Node:
         return self._core.identity
 
     @property
+    def uri(self) -> str:
+        """Where other nodes reach this one; empty where they cannot."""
+        return self._transport.uri if self._transport is not None else ""
+
+    @property
     def hub(self) -> MessageHub:
         """The node's own message hub."""
         if not self._hubs:
