@@ -52,6 +52,7 @@ class Router:
         self._held: dict[int, Parcel] = {}
         self._passing = 0
         self._closed = False
+        self._address: RouterAddress | None = None
         core.send = self.send
 
     # --- receivers of this node
@@ -96,12 +97,16 @@ class Router:
 
     def send(self, parcel: Parcel) -> Room | None:
         """Get a parcel under way; what is returned is done when there is room for it."""
-        # Nearly every message is one of these two, so they skip the detours (bench/node.py): to anyone who
-        # handles it, and an answer to a hub of this node.
+        # Nearly every message is one of these, so they skip the detours (bench/node.py, bench/cluster.py): to
+        # anyone who handles it, from here or to here, and an answer to a hub of this node.
         if not parcel.receiver:
-            if not parcel.receiver_node and parcel.distribution == 0 and not parcel.source:
-                route = self.table.next(parcel.message_id)
-                return self._hold(parcel) if route is None else self._take(route, parcel)
+            if not parcel.receiver_node and parcel.distribution == 0:
+                if not parcel.source:
+                    route = self.table.next(parcel.message_id)
+                    return self._hold(parcel) if route is None else self._take(route, parcel)
+                route = self.table.next_here(parcel.message_id)
+                if route is not None:
+                    return self._take(route, parcel)
         elif parcel.receiver_node == self._core.identity and not parcel.trace_options:
             hub = self._hubs.get(parcel.receiver)
             if hub is not None:
@@ -212,7 +217,9 @@ class Router:
         self._passing -= 1
 
     def _frames(self, parcel: Parcel, uri: str, now: float) -> list[bytes]:
-        router = RouterAddress(uri, self._core.identity)
+        router = self._address
+        if router is None or router.uri != uri:
+            router = self._address = RouterAddress(uri, self._core.identity)
         if parcel.frames is not None:
             return forward(parcel.frames, router, ttl_ticks=ttl_ticks(parcel.deadline, now))
         message = parcel.to_message(now, router)
