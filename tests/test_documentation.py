@@ -78,12 +78,15 @@ def test_every_guarantee_has_a_test_that_exists():
             assert f"def {test}" in (ROOT / "tests" / file).read_text(), (file, test)
 
 
-def test_the_public_names_are_there_and_complete():
+def test_the_public_names_are_there_and_what_type_checkers_see():
     assert framewire.__all__ == sorted(framewire.__all__)
     assert all(hasattr(framewire, name) for name in framewire.__all__)
-    public = {name for name in vars(framewire) if not name.startswith("_")}
-    modules = {name for name in public if inspect.ismodule(getattr(framewire, name))}
-    assert public - modules == set(framewire.__all__) - {"__version__"}
+    source = ast.parse((ROOT / "src" / "framewire" / "__init__.py").read_text())
+    (checked,) = [node for node in source.body if isinstance(node, ast.If)]
+    seen = {alias.name for node in checked.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert seen | {"__version__"} == set(framewire.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Broker'"):
+        framewire.Broker  # noqa: B018 - looking is the test
 
 
 def test_importing_framewire_imports_nothing_heavy():

@@ -6,43 +6,50 @@ Declare messages with ``@fw.message``, handle them in ``fw.Actor`` classes hoste
 ``node.hub`` or, without asyncio, with ``fw.Client``.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from framewire._version import __version__
-from framewire.cluster import Client, Node
-from framewire.errors import (
-    BadBody,
-    BadSignature,
-    ConfigError,
-    Expired,
-    FramewireError,
-    MessageError,
-    NodeStopped,
-    NoRoute,
-    Overloaded,
-    RemoteError,
-    Unreachable,
-    UsageError,
-    WireError,
-)
-from framewire.node import (
-    Actor,
-    Context,
-    DeadLetter,
-    ExceptionMessage,
-    Gathered,
-    MessageHub,
-    NodeInfo,
-    NodeStats,
-    Promise,
-    Reason,
-    Restart,
-    Stall,
-    TraceStep,
-    handles,
-    message,
-)
-from framewire.routing import Route
-from framewire.security import DomainKey, KeyRing
-from framewire.wire import Message, MessageId, TraceOptions
+
+if TYPE_CHECKING:
+    from framewire.cluster import Client, Node
+    from framewire.errors import (
+        BadBody,
+        BadSignature,
+        ConfigError,
+        Expired,
+        FramewireError,
+        MessageError,
+        NodeStopped,
+        NoRoute,
+        Overloaded,
+        RemoteError,
+        Unreachable,
+        UsageError,
+        WireError,
+    )
+    from framewire.node import (
+        Actor,
+        Context,
+        DeadLetter,
+        ExceptionMessage,
+        Gathered,
+        MessageHub,
+        NodeInfo,
+        NodeStats,
+        Promise,
+        Reason,
+        Restart,
+        Stall,
+        TraceStep,
+        handles,
+        message,
+    )
+    from framewire.routing import Route
+    from framewire.security import DomainKey, KeyRing
+    from framewire.wire import Message, MessageId, TraceOptions
 
 __all__ = [
     "Actor",
@@ -83,3 +90,60 @@ __all__ = [
     "handles",
     "message",
 ]
+
+# Names are looked up when they are first used, so that the command line, and those who only want the wire, do not
+# wait for sockets and actors to be imported.
+_HOMES = {
+    name: module
+    for module, names in {
+        "framewire.cluster": ("Client", "Node"),
+        "framewire.errors": (
+            "BadBody",
+            "BadSignature",
+            "ConfigError",
+            "Expired",
+            "FramewireError",
+            "MessageError",
+            "NodeStopped",
+            "NoRoute",
+            "Overloaded",
+            "RemoteError",
+            "Unreachable",
+            "UsageError",
+            "WireError",
+        ),
+        "framewire.node": (
+            "Actor",
+            "Context",
+            "DeadLetter",
+            "ExceptionMessage",
+            "Gathered",
+            "MessageHub",
+            "NodeInfo",
+            "NodeStats",
+            "Promise",
+            "Reason",
+            "Restart",
+            "Stall",
+            "TraceStep",
+            "handles",
+            "message",
+        ),
+        "framewire.routing": ("Route",),
+        "framewire.security": ("DomainKey", "KeyRing"),
+        "framewire.wire": ("Message", "MessageId", "TraceOptions"),
+    }.items()
+    for name in names
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _HOMES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 import zmq
@@ -166,6 +169,43 @@ def test_a_process_that_stood_still_does_not_blame_the_others():
         watcher._tell(halted.clear)
         until(lambda: not halted.is_set())
         assert told == []
+
+
+def ignore_a_peer_whose_heartbeat_is_there():
+    """What a process must survive; see the test below."""
+    with watching() as (watcher, publisher, told):
+        watcher.watch(PEER, uri_of(publisher), 0.05)
+        until(lambda: told)
+
+        def found():
+            beat(publisher)
+            return ("found", PEER) in told
+
+        until(found)
+        for _ in range(20):
+            halt, halted = threading.Event(), threading.Event()
+            watcher._tell(lambda halt=halt, halted=halted: (halted.set(), halt.wait(10)))
+            assert halted.wait(10)
+            for _ in range(5):
+                beat(publisher)
+            time.sleep(0.02)  # for them to get there: nothing tells when they have
+            watcher.ignore(PEER)
+            watcher.watch(PEER, uri_of(publisher), 60.0)
+            halt.set()
+        until(lambda: not watcher._commands.qsize())
+
+
+def test_a_peer_may_be_ignored_while_its_heartbeat_is_there():
+    script = f"from {__name__} import ignore_a_peer_whose_heartbeat_is_there as survive; survive()"
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
 
 
 def test_a_node_whose_loop_is_blocked_is_not_lost_but_reported_as_stalled():

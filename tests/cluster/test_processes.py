@@ -84,8 +84,8 @@ class Cluster:
             yield node
 
     async def tables(self, observer):
-        """What each node says of whom it knows, besides the observer."""
-        tables = {}
+        """What each node says of whom it knows, besides the observer, and whom that one knows."""
+        tables = {"observer": {peer.encode() for peer in observer.stats().peers}}
         for name, identity in self.identities.items():
             if name in self.processes:
                 with contextlib.suppress(fw.MessageError):
@@ -95,7 +95,8 @@ class Cluster:
 
     def right_tables(self):
         alive = {name: identity for name, identity in self.identities.items() if name in self.processes}
-        return {name: set(alive.values()) - {identity} for name, identity in alive.items()}
+        tables = {name: set(alive.values()) - {identity} for name, identity in alive.items()}
+        return {"observer": set(alive.values()), **tables}
 
     async def settled(self, observer, seconds=20.0):
         """Wait until all tables are right; how long that took."""

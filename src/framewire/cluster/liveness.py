@@ -121,10 +121,12 @@ class Liveness:
                     self._publisher.send_multipart(beat, zmq.NOBLOCK)
                     due = max(due + interval, now)
                 poller.poll(max(0, math.ceil((min(due, look) - time.monotonic()) * 1000)))
-                if not self._obeyed():
-                    return
+                # Polling has already begun to read: a peer whose message is half read must not be disconnected,
+                # or libzmq ends the process. So hear first, and obey then.
                 for frames in heard.receive(1000):
                     self._hear(frames)
+                if not self._obeyed():
+                    return
                 now = time.monotonic()
                 if now - checked > 2 * interval:
                     self._excuse(now)  # this process stood still: that others were silent means nothing
