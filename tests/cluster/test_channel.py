@@ -17,7 +17,17 @@ from framewire.cluster.channel import COMPILED, PureChannel, _compiled, open_cha
 
 MAKES = {"pure": PureChannel, "compiled": _compiled()}
 PURE = os.environ.get("FRAMEWIRE_PURE", "") not in ("", "0")
-HAS_COMPILER = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is not None
+
+
+def can_compile():
+    """Whether an extension could have been built here: a compiler, and Python's own headers."""
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+    if shutil.which(compiler[0]) is None:
+        return False
+    headers = sysconfig.get_paths()["include"]
+    command = [*compiler, "-fsyntax-only", f"-I{headers}", "-x", "c", "-"]
+    checked = subprocess.run(command, input=b"#include <Python.h>\n", capture_output=True, timeout=60, check=False)
+    return checked.returncode == 0
 
 
 @pytest.fixture(params=[name for name, make in MAKES.items() if make is not None])
@@ -46,7 +56,7 @@ def pair(context):
 
 
 @pytest.mark.skipif(PURE, reason="FRAMEWIRE_PURE is set")
-@pytest.mark.skipif(not HAS_COMPILER, reason="there is no C compiler here")
+@pytest.mark.skipif(not can_compile(), reason="there is no C compiler here, or no Python headers")
 def test_the_compiled_channel_is_built_and_used_where_there_is_a_compiler(pair):
     assert COMPILED
     assert not isinstance(open_channel(pair[0]), PureChannel)

@@ -10,6 +10,7 @@ BEGIN = """
 import asyncio, logging, msgspec, framewire as fw
 
 logging.getLogger("framewire").setLevel(logging.ERROR)  # answers that nobody waits for are no error here
+logging.getLogger("asyncio").addFilter(lambda record: " took " not in record.getMessage())  # a slow machine is not
 
 @fw.message("signals.job")
 class Job(msgspec.Struct):
