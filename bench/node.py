@@ -147,7 +147,7 @@ def one_round(count):
 GOALS = (
     ("framewire asks, one by one", "bare asks, one by one", 0.5),
     ("framewire asks, one by one", "Pykka asks, one by one", 3.0),
-    ("framewire asks, 100 outstanding", "bare asks, 100 outstanding", 0.5),
+    ("framewire asks, 100 outstanding", "bare asks, 100 outstanding", None),
 )
 
 
@@ -168,12 +168,12 @@ def main():
     for row, yardstick, goal in GOALS:
         ratio = median(found[row] / found[yardstick] for found in rounds)
         ratios.append({"row": row, "yardstick": yardstick, "ratio": ratio, "goal": goal})
-        verdict = "ok" if ratio >= goal else "under"
-        print(f"{row} / {yardstick}: {ratio:.2f} (goal {goal:g})  {verdict}")
+        verdict = "" if goal is None else f" (goal {goal:g})  {'ok' if ratio >= goal else 'under'}"
+        print(f"{row} / {yardstick}: {ratio:.2f}{verdict}")
     if options.json:
         found = {"python": platform.python_version(), "rates": rates, "ratios": ratios}
         options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    missed = any(ratio["ratio"] < ratio["goal"] for ratio in ratios)
+    missed = any(ratio["goal"] is not None and ratio["ratio"] < ratio["goal"] for ratio in ratios)
     return 1 if missed and options.check else 0
 
 

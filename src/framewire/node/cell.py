@@ -39,6 +39,10 @@ _INLINE_DEPTH = 32
 """Inline handlers that may call one another; deeper ones go through the mailbox."""
 
 
+_SEVERAL = (list, tuple)
+"""What a handler returns several messages in."""
+
+
 class _TooLateError(Exception):
     """The time of a message was over before a thread was free for it."""
 
@@ -223,7 +227,14 @@ class Cell:
             else:
                 result = handler.function(*arguments)
             if result is not None:
-                await self._emit(parcel, result)
+                if isinstance(result, _SEVERAL):
+                    await self._emit(parcel, result)
+                else:
+                    # The same for one message, without a coroutine for it (bench/node.py).
+                    room = core.send(following(core, self.name, parcel, result))
+                    if room is not None:
+                        with contextlib.suppress(MessageError):
+                            await room
         except asyncio.CancelledError as problem:
             if self._cut_off is not None:
                 reason, error = self._cut_off
@@ -307,7 +318,7 @@ class Cell:
                     await room
 
     def _results(self, parcel: Parcel, result: Any) -> tuple[Parcel, ...]:
-        if isinstance(result, list | tuple):
+        if isinstance(result, _SEVERAL):
             return tuple([following(self.core, self.name, parcel, payload) for payload in result])
         return (following(self.core, self.name, parcel, result),)
 
