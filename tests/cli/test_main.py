@@ -107,12 +107,18 @@ def test_a_reader_that_goes_away_ends_it_quietly(vectors, tmp_path, options):
         assert process.wait(timeout=60) == 1
 
 
+def heed_interrupts():
+    # A shell has those that it starts in the background ignore interrupts, and that is inherited.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def test_an_interrupt_ends_it_quietly(vectors):
     with subprocess.Popen(
         [*FRAMEWIRE, "inspect", "--brief"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=heed_interrupts,  # noqa: PLW1509 - nothing else runs here
     ) as process:
         process.stdin.write((vectors / "v5.jsonl").read_bytes().splitlines(keepends=True)[0])
         process.stdin.flush()
