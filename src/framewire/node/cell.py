@@ -227,14 +227,7 @@ class Cell:
             else:
                 result = handler.function(*arguments)
             if result is not None:
-                if isinstance(result, _SEVERAL):
-                    await self._emit(parcel, result)
-                else:
-                    # The same for one message, without a coroutine for it (bench/node.py).
-                    room = core.send(following(core, self.name, parcel, result))
-                    if room is not None:
-                        with contextlib.suppress(MessageError):
-                            await room
+                await self._emit(parcel, result)
         except asyncio.CancelledError as problem:
             if self._cut_off is not None:
                 reason, error = self._cut_off
