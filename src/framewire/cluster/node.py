@@ -12,6 +12,7 @@ from framewire.errors import ConfigError
 from framewire.node import node
 from framewire.node.clock import Clock
 from framewire.node.core import Settings
+from framewire.node.tap import Recorder
 from framewire.node.transport import Transport
 from framewire.security import KeyRing
 
@@ -36,6 +37,7 @@ class Node(node.Node):
         peers: str | Iterable[str] = (),
         identity: str | bytes | None = None,
         keyring: KeyRing | None = None,
+        capture: Recorder | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
         signals: bool = True,
@@ -49,7 +51,13 @@ class Node(node.Node):
         if transport is None and told:
             transport = SocketTransport(settings, keyring)
         super().__init__(
-            identity=identity, keyring=keyring, transport=transport, clock=clock, signals=signals, **options
+            identity=identity,
+            keyring=keyring,
+            recorder=capture,
+            transport=transport,
+            clock=clock,
+            signals=signals,
+            **options,
         )
 
 

@@ -212,6 +212,8 @@ class Cell:
         except BadBody as problem:
             core.undeliverable(parcel, Reason.BAD_BODY, problem)
             return
+        if core.tap is not None:
+            core.tap.delivered(self.route.receiver, parcel)
         self.busy += 1
         try:
             arguments = (payload, Context(self, parcel)) if handler.takes_context else (payload,)
@@ -274,6 +276,8 @@ class Cell:
         except BadBody as problem:
             self.core.undeliverable(parcel, Reason.BAD_BODY, problem)
             return None
+        if self.core.tap is not None:
+            self.core.tap.delivered(self.route.receiver, parcel)
         rooms = []
         self.core.depth += 1
         try:

@@ -16,6 +16,7 @@ from framewire.node.deadletters import DeadLetters, Reason
 from framewire.node.exceptions import EXCEPTION, exception_from
 from framewire.node.mailbox import Overflow, Room
 from framewire.node.parcel import Parcel
+from framewire.node.tap import Tap
 from framewire.node.tracing import Trace
 from framewire.security import KeyRing
 
@@ -117,6 +118,8 @@ class Core:
     clock: Clock = field(default_factory=LoopClock)
     keyring: KeyRing | None = None
     counters: Counters = field(default_factory=Counters)
+    tap: Tap | None = None
+    """Where recorded messages go, if anyone records."""
     threads: ThreadPoolExecutor | None = None
     in_threads: set[Future[Any]] = field(default_factory=set)
     """What runs in them now, or waits to."""

@@ -182,8 +182,12 @@ class MessageHub:
                 ended = waiting.fail(self._completed(problem, waiting, parcel))
             else:
                 self._core.counters.replies += 1
+                if self._core.tap is not None:
+                    self._core.tap.delivered(self.identity, parcel)
         elif parcel.message_id == EXCEPTION:
             told = cast("ExceptionMessage", parcel.read(type_of(ExceptionMessage)))
+            if self._core.tap is not None:
+                self._core.tap.delivered(self.identity, parcel)
             error = self._completed(error_from(told), waiting, parcel)
             # A handler of many may fail and the gathering goes on; that nobody handles it is the end.
             ended = waiting.end(error) if isinstance(error, NoRoute) else waiting.fail(error)

@@ -26,6 +26,7 @@ from framewire.node.introspection import Introspection, NodeStats, Rates, stats
 from framewire.node.mailbox import Overflow
 from framewire.node.router import Router
 from framewire.node.stalls import Stall, StallWatch
+from framewire.node.tap import Recorder, Tap
 from framewire.node.tracing import TraceStep
 from framewire.node.transport import Registration, Transport
 from framewire.routing import Route
@@ -52,6 +53,7 @@ class Node:
         *,
         identity: str | bytes | None = None,
         keyring: KeyRing | None = None,
+        recorder: Recorder | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
         signals: bool = True,
@@ -61,6 +63,7 @@ class Node:
         if raw is not None and (not raw or raw[0] == 0 or len(raw) > 255):
             raise UsageError(f"identity: {identity!r} must be 1 to 255 bytes and not start with a zero byte")
         self._core = Core(raw or str(uuid.uuid4()).encode(), _settings(settings), clock or LoopClock(), keyring)
+        self._recorder = recorder
         self._transport = transport
         self._router = Router(self._core, transport)
         self._cells: dict[Route, Cell] = {}
@@ -275,6 +278,8 @@ class Node:
         if self._watch is not None:
             self._watch.start()
         try:
+            if self._recorder is not None:
+                self._record(self._recorder)
             await self.new_hub()
             await self.host(Introspection())
             for host in self._functions:
@@ -350,6 +355,16 @@ class Node:
             log.exception("the node did not stop as it should")
         finally:
             self._close()
+            if self._core.tap is not None and self._recorder is not None:
+                self._core.tap = None
+                await asyncio.to_thread(self._recorder.close)
+            if self._stopped is not None:
+                self._stopped.set()
+
+    def _record(self, recorder: Recorder) -> None:
+        recorder.open(self.identity)
+        self._core.tap = Tap(recorder, self._core.now)
+        self._core.dead_letters.listen(self._core.tap.dead)
 
     def _close(self) -> None:
         """What is done whether or not the rest went well, and does not wait for anybody."""
@@ -365,8 +380,6 @@ class Node:
                 log.warning("%d handlers still run in threads, which nothing can stop", busy)
             self._core.threads.shutdown(wait=not busy, cancel_futures=True)
             self._core.threads = None
-        if self._stopped is not None:
-            self._stopped.set()
 
     def _catch_signals(self) -> None:
         if not self._signals or threading.current_thread() is not threading.main_thread():

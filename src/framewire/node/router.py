@@ -193,10 +193,13 @@ class Router:
         try:
             if transport is None:
                 raise Unreachable("this node is connected to no other")
-            room = transport.send(route.node, self._frames(parcel, transport.uri, now))
+            frames = self._frames(parcel, transport.uri, now)
+            room = transport.send(route.node, frames)
         except MessageError as problem:
             core.undeliverable(parcel, _REASONS.get(type(problem), Reason.UNREACHABLE), problem)
             return None
+        if core.tap is not None:
+            core.tap.sent(route.node, frames)
         if room is not None and parcel.source:
             room = self._pass(room, parcel)
         core.counters.forwarded += 1
@@ -240,8 +243,12 @@ class Router:
         try:
             message = decode(frames)
         except WireError as problem:
+            if core.tap is not None:
+                core.tap.received(frames, None)
             core.dead_letters.add_frames(Reason.MALFORMED, str(problem), frames)
             return
+        if core.tap is not None:
+            core.tap.received(frames, message)
         parcel = Parcel.from_message(message, core.now(), peer, frames)
         if core.keyring is not None or message.domain:
             try:

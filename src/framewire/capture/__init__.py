@@ -1,0 +1,1 @@
+"""Recording what a node says and hears, as Parquet that any tool reads."""
