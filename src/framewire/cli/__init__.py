@@ -18,6 +18,7 @@ __all__ = ["main"]
 _COMMANDS = {
     "inspect": "Show recorded messages, frame by frame.",
     "rendezvous": "Run a server through which nodes find each other.",
+    "synth": "Write the captures of a made-up cluster, and the truth about it.",
 }
 """Every command, with its line in the help. Command ``x`` is the function ``x`` of ``framewire.cli.x``."""
 
