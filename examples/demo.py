@@ -237,9 +237,9 @@ async def the_cluster() -> None:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        asyncio.run(the_warehouse(sys.argv[1]))
+        fw.run(the_warehouse(sys.argv[1]))
         sys.exit()
     the_wire()
-    asyncio.run(the_node())
-    asyncio.run(the_cluster())
+    fw.run(the_node())
+    fw.run(the_cluster())
     console.print("\nNext: [bold]examples/hello.py[/], [bold]docs/[/], and `framewire inspect --help`.")

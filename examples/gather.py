@@ -1,7 +1,5 @@
 """Ask everyone at once, and take the best of the answers that come in time."""
 
-import asyncio
-
 import msgspec
 
 import framewire as fw
@@ -41,4 +39,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    fw.run(main())

@@ -1,7 +1,5 @@
 """The smallest program: one actor, one question, one answer."""
 
-import asyncio
-
 import msgspec
 
 import framewire as fw
@@ -31,4 +29,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    fw.run(main())

@@ -3,8 +3,6 @@
 Nobody in the middle knows who asked: the callback travels with the message.
 """
 
-import asyncio
-
 import msgspec
 
 import framewire as fw
@@ -61,4 +59,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    fw.run(main())

@@ -40,7 +40,7 @@ async def execute(code, page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_code_on_the_page_runs(page, capsys):
     code = snippets(page)
-    if any("asyncio.run(" in snippet for snippet in code):
+    if any(re.search(r"\b(asyncio|fw)\.run\(", snippet) for snippet in code):
         # A whole program, which brings its own event loop.
         for snippet in code:
             exec(compile(snippet, page.name, "exec"), {"__name__": "__main__"})  # noqa: S102 - our own pages

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         TraceStep,
         handles,
         message,
+        run,
     )
     from framewire.routing import Route
     from framewire.security import DomainKey, KeyRing
@@ -89,6 +90,7 @@ __all__ = [
     "__version__",
     "handles",
     "message",
+    "run",
 ]
 
 # Names are looked up when they are first used, so that the command line, and those who only want the wire, do not
@@ -128,6 +130,7 @@ _HOMES = {
             "TraceStep",
             "handles",
             "message",
+            "run",
         ),
         "framewire.routing": ("Route",),
         "framewire.security": ("DomainKey", "KeyRing"),

@@ -5,7 +5,7 @@ import socket
 import threading
 
 from tests.node.messages import Answer, Question
-from tests.node.running import eventually
+from tests.node.running import eventually, run
 
 import framewire as fw
 from framewire.cluster import Rendezvous
@@ -75,6 +75,20 @@ async def acquainted(*nodes):
 async def handled_by(count, *nodes):
     """Wait until every node knows so many handlers of a question."""
     await eventually(lambda: all(handlers(node) == count for node in nodes))
+
+
+def between(main, **options):
+    """Run a test on two nodes that know each other; the second hosts an actor."""
+
+    async def with_nodes(server):
+        async with make_node(server, **options) as one, make_node(server, **options) as two:
+            actor = Named("two")
+            route = await two.host(actor)
+            await acquainted(one, two)
+            await handled_by(1, one, two)
+            await main(one, two, actor, route)
+
+    run(served(with_nodes))
 
 
 def uri_of(node):

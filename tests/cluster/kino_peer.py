@@ -1,178 +1,40 @@
-"""A node and a rendezvous server as kino's protocol describes them, on pyzmq alone.
-
-This shares nothing with framewire, so that one cannot agree with the other's mistakes: frames, protobuf and BSON
-are put together and taken apart by hand.
-"""
+"""A node and a rendezvous server as kino's protocol describes them, on pyzmq alone."""
 
 import asyncio
 import contextlib
-import struct
 import time
 import uuid
-from dataclasses import dataclass, field
 
 import zmq
-
-NO_FLOW = b"00000000-0000-0000-0000-000000000000"
-EXCEPTION, RECEIPT = b"KINO.EXCEPTION", b"KINO.RCPTCONFIRM"
-
-
-@dataclass
-class Letter:
-    """A V5 message; callback points are identities, all of version 1 and without a partition."""
-
-    identity: bytes
-    body: bytes = b""
-    correlation: bytes = NO_FLOW
-    distribution: int = 0
-    receiver: bytes = b""
-    receiver_node: bytes = b""
-    callback_receiver: bytes = b""
-    callback_node: bytes = b""
-    callback_key: int = 0
-    points: list = field(default_factory=list)
-    routes: list = field(default_factory=list)
-    hops: int = 0
-    ttl: int = 0
-
-    def frames(self, socket_id=b""):
-        points, routes = len(self.points), len(self.routes)
-        return [
-            socket_id,
-            b"",
-            self.body,
-            *(part for route in self.routes for part in route),
-            *(part for point in self.points for part in (b"", b"\x01\x00", point)),
-            self.callback_node,
-            struct.pack("<q", self.callback_key),
-            b"",
-            b"",
-            struct.pack("<4H", 18 + 3 * points if routes else 0, routes, 2, self.hops),
-            struct.pack("<4H", 18 if points else 0, points, 3, 0),
-            self.receiver,
-            self.callback_receiver,
-            self.receiver_node,
-            b"",
-            b"\x01\x00",
-            self.identity,
-            struct.pack("<4H", 0, self.distribution, 0, 0),
-            self.correlation,
-            struct.pack("<q", self.ttl),
-            struct.pack("<4H", 18 + 3 * points + 2 * routes, 1, 0, 0),
-            b"\x05\x00",
-        ]
-
-    @classmethod
-    def read(cls, frames):
-        def at(offset):
-            return frames[len(frames) - offset]
-
-        def lanes(offset):
-            return struct.unpack("<4H", at(offset)[:8])
-
-        first_route, routes, step, hops = lanes(13)
-        first_point, points, point_step, _ = lanes(12)
-        return cls(
-            at(6),
-            at(lanes(2)[0]),
-            at(4),
-            lanes(5)[1],
-            at(11),
-            at(9),
-            at(10),
-            at(17),
-            struct.unpack("<q", at(16)[:8])[0],
-            [at(first_point + number * point_step) for number in range(points)],
-            [(at(first_route + number * step + 1), at(first_route + number * step)) for number in range(routes)],
-            hops,
-            struct.unpack("<q", at(3)[:8])[0],
-        )
-
-
-# --- protobuf by hand
-
-
-def number(value):
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def chunk(tag, value):
-    raw = value.encode() if isinstance(value, str) else value
-    return number(tag << 3 | 2) + number(len(raw)) + raw
-
-
-def fields(raw):
-    """Every field as (tag, value), in order."""
-    at, found = 0, []
-
-    def take():
-        nonlocal at
-        value = shift = 0
-        while True:
-            byte = raw[at]
-            at += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    while at < len(raw):
-        key = take()
-        if key & 7 == 0:
-            found.append((key >> 3, take()))
-        else:
-            size = take()
-            found.append((key >> 3, raw[at : at + size]))
-            at += size
-    return found
-
-
-def milliseconds(value):
-    return number(1 << 3) + number(value << 1) + number(2 << 3) + number(4)
-
-
-def contract(identity):
-    return number(1 << 3) + number(1) + chunk(2, identity) + chunk(3, b"")
-
-
-# --- BSON by hand
-
-
-def bson(**texts):
-    inside = b"".join(
-        b"\x02" + name.encode() + b"\0" + struct.pack("<i", len(text.encode()) + 1) + text.encode() + b"\0"
-        for name, text in texts.items()
-    )
-    return struct.pack("<i", len(inside) + 5) + inside + b"\0"
-
-
-def bson_texts(raw):
-    """The text fields of a document; what else is in it must not be there."""
-    end, at, found = struct.unpack_from("<i", raw)[0], 4, {}
-    while raw[at] != 0:
-        kind, stop = raw[at], raw.index(b"\0", at + 1)
-        name = raw[at + 1 : stop].decode()
-        if kind != 2:
-            break
-        size = struct.unpack_from("<i", raw, stop + 1)[0]
-        found[name] = raw[stop + 5 : stop + 4 + size].decode()
-        at = stop + 5 + size
-    assert at < end
-    return found
+from tests.cluster.kino_wire import (
+    EXCEPTION,
+    RECEIPT,
+    Letter,
+    bson,
+    chunk,
+    contract,
+    fields,
+    milliseconds,
+    repeated,
+)
 
 
 class KinoNode:
-    """A node of one actor and one hub. ``live`` must run for as long as it should answer."""
+    """A node of one actor and one hub. ``live`` must run for as long as it should answer.
+
+    Like kino's, it can be asked what it knows of routes.
+    """
 
     def __init__(self, unicast, broadcast, handlers):
         self.identity = str(uuid.uuid4()).encode()
         self.actor = b"\x01" + str(uuid.uuid4()).encode()
         self.hub = b"\x00" + str(uuid.uuid4()).encode()
-        self.handlers = handlers
+        self.handlers = {
+            **handlers,
+            b"KINO.REQMSGROUTES": self._message_routes,
+            b"KINO.REQEXTROUTES": self._external_routes,
+            b"KINO.REQINTROUTES": self._internal_routes,
+        }
         self.heard = []
         self.nodes = {}
         self.answers = {}
@@ -252,6 +114,12 @@ class KinoNode:
                     node["hubs"].add(route[0][1])
         elif letter.identity == b"KINO.UNREGNODE":
             self.nodes.pop(first[2], None)
+        elif letter.identity == b"KINO.UNREGMSGROUTE" and first[2] in self.nodes:
+            for route in (fields(route) for tag, route in said if tag == 3):
+                contracts = [dict(fields(value))[2] for tag, value in route if tag == 2]
+                assert contracts, "a kino node fails on a route without contracts"
+                self.nodes[first[2]]["handles"].difference_update(contracts)
+                self.nodes[first[2]]["hubs"].discard(route[0][1])
         elif self._must_answer(letter.identity, first):
             self.register()
 
@@ -262,6 +130,30 @@ class KinoNode:
             return first[2] == self.identity
         wanted = identity == b"KINO.DISCOVMSGROUTE" and first[1] != self.identity
         return wanted and dict(fields(first[4]))[2] in self.handlers
+
+    # --- what it knows of routes
+
+    def _message_routes(self, letter):
+        asked = dict(fields(letter.body))
+        wanted, kind = dict(fields(asked[1]))[2], asked.get(2, 0)
+        there = [name for name, node in self.nodes.items() if wanted in node["handles"] and kind != 1]
+        body = chunk(1, asked[1]) + repeated(2, [chunk(1, name) + chunk(2, b"\x01there") for name in there])
+        if wanted in self.handlers and kind != 2:
+            body += chunk(3, chunk(1, self.identity) + chunk(2, self.actor))
+        return b"KINO.MSGROUTES", body
+
+    def _external_routes(self, _):
+        body = b""
+        for name, node in self.nodes.items():
+            handled = [chunk(1, contract(message)) + chunk(2, b"\x01there") for message in sorted(node["handles"])]
+            body += chunk(
+                1, chunk(1, name) + chunk(2, node["uri"]) + repeated(3, node["hubs"]) + repeated(4, handled)
+            )
+        return b"KINO.EXTROUTES", body
+
+    def _internal_routes(self, _):
+        handled = [chunk(1, contract(message)) + chunk(2, self.actor) for message in self.handlers]
+        return b"KINO.INTROUTES", chunk(1, chunk(1, self.hub)) + repeated(2, handled)
 
     # --- messages
 
@@ -300,6 +192,9 @@ class KinoNode:
         if letter.receiver == self.hub:
             self.answers[letter.callback_key] = letter
             return
+        if letter.identity not in self.handlers:
+            self._disown(letter)
+            return
         if RECEIPT in letter.points:
             self._reply(letter, RECEIPT, b"")
             letter.points.remove(RECEIPT)
@@ -310,6 +205,12 @@ class KinoNode:
             answer = (EXCEPTION, document.ljust(1024, b"\0"))
         if answer is not None:
             self._reply(letter, *answer)
+
+    def _disown(self, letter):
+        wanted = contract(letter.identity)
+        route = chunk(1, letter.receiver) + chunk(2, wanted)
+        self.say(b"KINO.UNREGMSGROUTE", chunk(1, self.uri) + chunk(2, self.identity) + chunk(3, route))
+        self.say(b"KINO.DISCOVMSGROUTE", chunk(1, self.identity) + chunk(2, self.uri) + chunk(4, wanted))
 
     def _reply(self, letter, identity, body):
         if identity in letter.points:
@@ -329,17 +230,30 @@ class KinoRendezvous:
         self._context = zmq.Context()
         self._inbox, self._speaker = self._context.socket(zmq.ROUTER), self._context.socket(zmq.PUB)
         self.unicast, self.broadcast = (KinoNode._bound(socket) for socket in (self._inbox, self._speaker))
+        self.leader = None
+        """Another server that leads; then this one says nothing but that."""
         self._next_beat = 0.0
 
     async def live(self):
         while True:
             if time.monotonic() >= self._next_beat:
                 self._next_beat = time.monotonic() + 0.2
-                self.tell(Letter(b"KINO.HEARTBEAT", chunk(1, milliseconds(200))).frames())
+                self._answer(Letter(b"KINO.HEARTBEAT", chunk(1, milliseconds(200))).frames())
             while self._inbox.poll(0):
                 frames = self._inbox.recv_multipart()
-                self.tell(Letter(b"KINO.PONG").frames() if frames[-6] == b"KINO.PING" else frames[1:])
+                self._answer(Letter(b"KINO.PONG").frames() if frames[-6] == b"KINO.PING" else frames[1:])
             await asyncio.sleep(0.005)
+
+    def _answer(self, frames):
+        if self.leader is not None:
+            frames = Letter(b"KINO.RNDZVNOTLEADER", chunk(1, self.leader.place())).frames()
+        self.tell(frames)
+
+    def place(self):
+        return chunk(1, self.broadcast) + chunk(2, self.unicast) + chunk(3, "")
+
+    def reconfigure(self, *servers):
+        self.tell(Letter(b"KINO.RNDZVRECONFIG", repeated(1, [server.place() for server in servers])).frames())
 
     def tell(self, frames):
         self._speaker.send_multipart(frames)

@@ -21,7 +21,7 @@ from tests.node.running import eventually, run
 
 import framewire as fw
 from framewire.cluster import service
-from framewire.wire import Message, decode, encode
+from framewire.wire import Message, encode
 
 
 @fw.message("test.question", version=7)
@@ -159,93 +159,6 @@ def test_a_message_that_nobody_handles_is_no_route_naming_the_versions_that_are_
     run(served(main))
 
 
-def test_two_servers_that_are_partners_join_their_nodes(tmp_path):
-    async def main():
-        here, there = (f"ipc://{tmp_path}/{name}" for name in ("here", "there"))
-        with rendezvous(here, partners=[there]) as left, rendezvous(there, partners=[here]) as right:
-            async with make_node(left) as one, make_node(right) as two:
-                await two.host(Named("two"))
-                await handled_by(1, one)
-                assert (await one.hub.ask(Question(), Answer)).text == "two"
-
-    run(main())
-
-
-def hear(listener, identity):
-    """The next message of this identity that a server broadcasts."""
-    while True:
-        assert listener.poll(10_000)
-        message = decode(listener.recv_multipart())
-        if message.identity == identity:
-            return service.parse(message)
-
-
-def test_a_server_that_has_found_a_partner_calls_its_nodes(tmp_path):
-    here, there = (f"ipc://{tmp_path}/{name}" for name in ("here", "there"))
-    with (
-        rendezvous(here, partners=[there]) as server,
-        zmq.Context() as context,
-        context.socket(zmq.SUB) as listener,
-        context.socket(zmq.PUB) as partner,
-    ):
-        listener.setsockopt(zmq.SUBSCRIBE, b"")
-        listener.connect(server.broadcast)
-        hear(listener, b"KINO.HEARTBEAT")
-        partner.bind(f"{there}.2")
-        assert hear(listener, b"KINO.REQCLUSTROUTES").requestor_node_identity == b""
-
-
-def test_a_node_that_is_called_by_a_server_introduces_itself_anew():
-    async def main(server):
-        async with make_node(server) as node:
-            said = []
-            node._transport._discovery._say_to_all = lambda frames: said.append(decode(frames).message_id)
-            call = service.service_message(
-                service.REQUEST_CLUSTER_ROUTES, requestor_uri="", requestor_node_identity=b""
-            )
-            node._transport._discovery.hear(encode(call))
-            assert said == [service.REGISTER_EXTERNAL_ROUTE, service.REQUEST_CLUSTER_ROUTES]
-
-    run(served(main))
-
-
-def test_a_node_that_knows_several_servers_works_with_any_of_them():
-    async def main():
-        with rendezvous() as lasting, rendezvous() as passing:
-            one, two = make_node([passing, lasting]), make_node([lasting, passing])
-            async with one, two:
-                await acquainted(one, two)
-                passing.stop()
-                route = await two.host(Named("two"))
-                await handled_by(1, one)
-                await two.unhost(route)
-                await handled_by(0, one)
-
-    run(main())
-
-
-def test_what_changed_while_no_server_was_there_is_known_when_one_is_back():
-    async def main():
-        with rendezvous() as server:
-            one, two = make_node(server), make_node(server)
-            await one.start()
-            await two.start()
-            await acquainted(one, two)
-            route = await two.host(Named("going"))
-            await handled_by(1, one)
-        await two.unhost(route)
-        await two.host(Named("coming"))
-        await two.host(Named("coming too"))
-        assert handlers(one) == 1
-        with rendezvous(server.uri):
-            await handled_by(2, one)
-            assert (await one.hub.ask(Question(), Answer)).text.startswith("coming")
-            await one.stop()
-            await two.stop()
-
-    run(main())
-
-
 def test_who_asks_for_all_there_is_also_hears_what_there_is_no_longer():
     async def main(server):
         async with make_node(server) as one, make_node(server) as two:
@@ -254,7 +167,7 @@ def test_who_asks_for_all_there_is_also_hears_what_there_is_no_longer():
             await two.unhost(route)
             await handled_by(0, one)
             one._router.peer_registered(two.identity, [(route, (fw.MessageId(b"test.question"),))])
-            one._transport._discovery.introduce()
+            one._transport._announcer.introduce()
             await handled_by(0, one)
 
     run(served(main))
@@ -275,33 +188,6 @@ def test_an_asker_that_is_not_known_is_answered_without_a_server():
         await two.stop()
 
     run(main())
-
-
-def test_known_peers_go_on_working_without_a_server():
-    async def main():
-        with rendezvous() as server:
-            one, two = make_node(server), make_node(server)
-            await one.start()
-            await two.start()
-            await two.host(Named("two"))
-            await handled_by(1, one)
-        assert (await one.hub.ask(Question(), Answer)).text == "two"
-        await one.stop()
-        await two.stop()
-
-    run(main())
-
-
-def test_a_server_may_speak_at_another_port():
-    async def main(server):
-        told = [(server.uri, server.broadcast)]
-        async with (
-            fw.Node(rendezvous=told, signals=False) as one,
-            fw.Node(rendezvous=told, signals=False) as two,
-        ):
-            await acquainted(one, two)
-
-    run(served(main, broadcast="tcp://127.0.0.1:*"))
 
 
 def keyed(key=SALES, identities=SIGNED):
@@ -386,40 +272,3 @@ def test_bad_service_messages_are_ignored_and_what_follows_is_heard(straight, ca
 
     run(served(main))
     assert "could not be taken in" not in caplog.text
-
-
-def test_a_node_goes_where_the_servers_have_gone():
-    async def main(old, new):
-        async with make_node(old) as one, make_node(new) as two:
-            moved = service.body("RendezvousNode", unicast_uri=new.uri, broadcast_uri=new.broadcast)
-            news = service.service_message(service.RENDEZVOUS_RECONFIGURED, servers=[moved])
-            with zmq.Context() as context, context.socket(zmq.DEALER) as speaker:
-                speaker.connect(old.uri)
-
-                def told():
-                    speaker.send_multipart(encode(news))
-                    return two.identity in peers(one) and one.identity in peers(two)
-
-                await eventually(told)
-
-    async def with_servers():
-        with rendezvous() as old, rendezvous() as new:
-            await main(old, new)
-
-    run(with_servers())
-
-
-def test_a_ping_to_a_server_is_answered_with_a_pong_to_all():
-    with rendezvous() as server, zmq.Context() as context:
-        speaker, listener = context.socket(zmq.DEALER), context.socket(zmq.SUB)
-        listener.setsockopt(zmq.SUBSCRIBE, b"")
-        listener.connect(server.broadcast)
-        speaker.connect(server.uri)
-        with speaker, listener:
-            assert listener.poll(10_000), "a server has its own heartbeat"
-            speaker.send_multipart(encode(service.service_message(service.PING)))
-            heard = set()
-            while service.PONG not in heard:
-                assert listener.poll(10_000)
-                heard.add(decode(listener.recv_multipart()).message_id)
-    assert heard == {service.HEARTBEAT, service.PONG}

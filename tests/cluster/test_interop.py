@@ -1,100 +1,17 @@
-"""framewire and kino in one cluster, in both directions, and the frames of a live .NET cluster replayed."""
+"""Messages between framewire and kino, in both directions, and the frames of a live .NET cluster replayed."""
 
 import asyncio
 import contextlib
 
 import pytest
 import zmq
-from tests.cluster.clustering import HEARTBEAT, acquainted, peers
-from tests.cluster.kino_peer import EXCEPTION, RECEIPT, KinoNode, KinoRendezvous, Letter, bson_texts, living
+from tests.cluster.clustering import peers
+from tests.cluster.interop import DOT_NET, Echo, News, Reply, answer, node_at, recorded, together
+from tests.cluster.kino_peer import KinoRendezvous, living
+from tests.cluster.kino_wire import EXCEPTION, RECEIPT, Letter, bson_texts
 from tests.node.running import eventually, run
-from tests.wire.vectors import load
 
 import framewire as fw
-
-
-@fw.message("kino.echo")
-class Echo(bytes):
-    pass
-
-
-@fw.message("kino.reply")
-class Reply(bytes):
-    pass
-
-
-@fw.message("fw.echo")
-class OurEcho(bytes):
-    pass
-
-
-@fw.message("fw.reply")
-class OurReply(bytes):
-    pass
-
-
-@fw.message("both.news")
-class News(bytes):
-    pass
-
-
-class Host(fw.Actor):
-    def __init__(self):
-        self.news = []
-
-    @fw.handles(OurEcho)
-    async def echo(self, echo):
-        if echo == b"fail":
-            raise ValueError("framewire does not like this")
-        return OurReply(echo[::-1])
-
-    @fw.handles(News)
-    async def take(self, news):
-        self.news.append(bytes(news))
-
-
-def node_at(server, **options):
-    servers = [(server.unicast, server.broadcast)]
-    return fw.Node(rendezvous=servers, heartbeat=HEARTBEAT, misses=10, signals=False, timeout=10.0, **options)
-
-
-def together(main):
-    """Run a test with a framewire node and a kino node at a kino rendezvous, when they know each other."""
-    news = []
-
-    def echo(letter):
-        if letter.body == b"fail":
-            raise ValueError("kino does not like this")
-        return b"kino.reply", letter.body[::-1]
-
-    async def with_peers():
-        server = KinoRendezvous()
-        kino = KinoNode(
-            server.unicast,
-            server.broadcast,
-            {b"kino.echo": echo, b"both.news": news.append},
-        )
-        async with living(server, kino), node_at(server) as node:
-            host = Host()
-            await node.host(host)
-
-            def known():
-                kino.ask_for_routes()
-                return kino.identity in peers(node) and b"fw.echo" in kino.nodes.get(node.identity, {}).get(
-                    "handles", ()
-                )
-
-            kino.register()
-            await eventually(known)
-            kino.news = news
-            await main(node, host, kino)
-
-    run(with_peers())
-
-
-async def answer(kino, key):
-    await eventually(lambda: key in kino.answers)
-    return kino.answers[key]
 
 
 def test_framewire_asks_kino():
@@ -166,47 +83,6 @@ def test_broadcasts_reach_both():
     together(main)
 
 
-def test_kino_hears_of_actors_that_come_and_go_and_of_a_node_that_leaves():
-    async def main(node, _, kino):
-        route = await node.host(Host())
-        await eventually(lambda: any(name == b"KINO.REGEXTROUTE" for name, _ in kino.heard))
-        await node.unhost(route)
-        await eventually(lambda: any(name == b"KINO.UNREGMSGROUTE" for name, _ in kino.heard))
-        assert kino.nodes[node.identity]["hubs"] == {node.hub.identity}
-        await node.stop()
-        await eventually(lambda: node.identity not in kino.nodes)
-
-    together(main)
-
-
-def test_framewire_forgets_a_kino_node_that_leaves():
-    async def main(node, _, kino):
-        kino.leave()
-        await eventually(lambda: kino.identity not in peers(node))
-        assert not list(node._router.table.all(fw.MessageId(b"kino.echo")))
-
-    together(main)
-
-
-def test_a_route_that_framewire_lacks_is_found_by_asking_kino():
-    async def main(node, _, kino):
-        node._router.table.remove_node(kino.identity)
-        assert await node.hub.ask(Echo(b"abc"), Reply) == b"cba"
-
-    together(main)
-
-
-def test_framewire_nodes_meet_at_a_kino_rendezvous():
-    async def main():
-        server = KinoRendezvous()
-        async with living(server), node_at(server) as one, node_at(server) as two:
-            await acquainted(one, two)
-            await two.host(Host())
-            assert await one.hub.ask(OurEcho(b"abc"), OurReply) == b"cba"
-
-    run(main())
-
-
 # --- what a live .NET node wrote
 
 
@@ -228,14 +104,6 @@ class PyFail(bytes):
 @fw.message("PY.BCAST")
 class PyBroadcast(bytes):
     pass
-
-
-DOT_NET = b"00c7184d-4d88-400f-9691-9c1084666c8d"
-RECORDED = load("live_capture_null_security")
-
-
-def recorded(channel, identity):
-    return [case["frames"] for case in RECORDED if channel in case["channel"] and case["identity"] == identity]
 
 
 @contextlib.contextmanager

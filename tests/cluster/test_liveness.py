@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import subprocess
 import sys
 import threading
@@ -101,6 +102,17 @@ def test_a_peer_that_gives_signs_of_life_is_not_lost_and_is_found_again_if_it_wa
             return ("found", PEER) in told
 
         until(found)
+
+
+def test_the_way_to_a_lost_peer_is_made_anew_again_and_again():
+    """Where a cable was pulled nothing ever comes over the old connection, and nobody says so."""
+    with watching(misses=2) as (watcher, _, told), socket.create_server(("127.0.0.1", 0)) as silent:
+        watcher.watch(PEER, f"tcp://127.0.0.1:{silent.getsockname()[1]}", 0.05)
+        silent.settimeout(10)
+        connections = [silent.accept()[0] for _ in range(4)]
+        assert told == [("lost", PEER)]
+        for connection in connections:
+            connection.close()
 
 
 def test_the_interval_that_a_peer_promises_counts():

@@ -1,14 +1,22 @@
 """Messages between nodes over real sockets: every way to send one, over every kind of address."""
 
 import asyncio
-import contextlib
 import os
 import threading
 from collections import Counter
 
 import pytest
 import zmq
-from tests.cluster.clustering import Named, acquainted, free_ports, handled_by, make_node, peers, served, uri_of
+from tests.cluster.clustering import (
+    Named,
+    between,
+    free_ports,
+    handled_by,
+    make_node,
+    peers,
+    served,
+    uri_of,
+)
 from tests.node.messages import Answer, Job, Question
 from tests.node.running import eventually, run
 
@@ -19,20 +27,6 @@ from framewire.wire import decode
 @fw.message("test.large")
 class Large(bytes):
     pass
-
-
-def between(main, **options):
-    """Run a test on two nodes that know each other; the second hosts an actor."""
-
-    async def with_nodes(server):
-        async with make_node(server, **options) as one, make_node(server, **options) as two:
-            actor = Named("two")
-            route = await two.host(actor)
-            await acquainted(one, two)
-            await handled_by(1, one, two)
-            await main(one, two, actor, route)
-
-    run(served(with_nodes))
 
 
 def test_an_ask_is_answered():
@@ -85,21 +79,6 @@ def test_a_large_body_arrives_whole():
         assert got == [body]
 
     between(main)
-
-
-def test_a_message_that_is_too_large_does_not_get_in_and_those_after_it_do():
-    async def main(one, _, actor, __):
-        await one.hub.tell(Question("x" * 2000))
-
-        async def answered():
-            with contextlib.suppress(fw.Expired):  # what was on the same connection may be lost with it
-                return await one.hub.ask(Question("small"), Answer, timeout=0.5)
-
-        while await answered() is None:
-            assert one.running
-        assert set(actor.asked) == {"small"}
-
-    between(main, max_message_bytes=1024)
 
 
 def test_broadcast_and_gather_reach_every_node_once():
@@ -282,68 +261,6 @@ def test_others_are_told_the_advertised_addresses():
                 assert (await one.hub.ask(Question(), Answer)).text == "two"
 
     run(served(main))
-
-
-QUEUE = 500
-
-
-def flooded(main, **options):
-    """Run a test on two nodes of which the second does not read, and the way to it is full."""
-
-    async def with_nodes(one, two, *_):
-        numbers = []
-
-        @two.handler(Job)
-        async def note(job):
-            numbers.append(job.number)
-
-        await eventually(lambda: list(one._router.table.all(fw.MessageId(b"test.job"))))
-        await one.hub.send(Job(-1))
-        two._transport._front._busy = True  # as if it were in the middle of something
-        sent = 0
-        links = one._transport._links
-        while links.queued < QUEUE:
-            await one.hub.tell(Job(sent))
-            sent += 1
-            if links.queued == QUEUE:
-                with contextlib.suppress(AssertionError):  # it may only be a moment's crowd
-                    await eventually(lambda: links.queued < QUEUE, 0.3)
-        await main(one, sent)
-        two._transport._front._busy = False
-        two._transport._front._look_again()
-        last = sent if options["send_overflow"] != "reject" else sent - 1
-        await eventually(lambda: numbers[-1] == last)
-        missing = {"wait": 0, "reject": 0, "drop_oldest": 1}[options["send_overflow"]]
-        assert len(numbers) == last + 2 - missing
-        assert numbers == sorted(numbers)
-
-    between(with_nodes, send_queue=QUEUE, mailbox=100_000, **options)
-
-
-def test_a_teller_waits_for_a_peer_that_does_not_read():
-    async def main(one, sent):
-        telling = asyncio.create_task(one.hub.tell(Job(sent)))
-        done, _ = await asyncio.wait([telling], timeout=0.1)
-        assert not done
-
-    flooded(main, send_overflow="wait")
-
-
-def test_what_a_peer_that_does_not_read_has_no_room_for_is_overloaded():
-    async def main(one, sent):
-        with pytest.raises(fw.Overloaded, match=f"{QUEUE} messages already wait for node"):
-            await one.hub.send(Job(sent), timeout=10)
-        assert one.dead_letters.counts["overloaded"] == 1
-
-    flooded(main, send_overflow="reject")
-
-
-def test_the_oldest_of_too_many_messages_to_a_peer_is_a_dead_letter():
-    async def main(one, sent):
-        await one.hub.tell(Job(sent))
-        assert one.dead_letters.counts["overloaded"] == 1
-
-    flooded(main, send_overflow="drop_oldest")
 
 
 def test_a_node_that_stops_leaves_no_thread_task_socket_or_file():

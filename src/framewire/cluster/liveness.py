@@ -39,6 +39,8 @@ class _Watched:
     patience: float
     seen: float
     lost_at: float | None = None
+    tried: float = 0.0
+    """When the way to a node that is lost was last made anew."""
 
 
 class Liveness:
@@ -98,7 +100,13 @@ class Liveness:
     # --- on the thread
 
     def _run(self) -> None:
-        self._subscriber = make_socket(self._context, zmq.SUB, SUBSCRIBE=b"")
+        # A try that nobody answers is given up early: the system's own next try may be many seconds away.
+        self._subscriber = make_socket(
+            self._context,
+            zmq.SUB,
+            SUBSCRIBE=b"",
+            CONNECT_TIMEOUT=max(1000, round(self._settings.heartbeat * 1000)),
+        )
         heard = open_channel(self._subscriber)
         poller = zmq.Poller()
         poller.register(self._subscriber, zmq.POLLIN)
@@ -198,9 +206,24 @@ class Liveness:
             if watched.lost_at is not None:
                 if now - watched.lost_at > _REMEMBERED:
                     self._end(identity)
+                    continue
+                if now - watched.tried > watched.patience:
+                    self._connect_anew(watched, now)
+                look = min(look, watched.tried + watched.patience)
             elif now - watched.seen > watched.patience:
                 watched.lost_at = now
+                self._connect_anew(watched, now)
+                look = min(look, now + watched.patience)
                 self._lost(identity)
             else:
                 look = min(look, watched.seen + watched.patience)
         return look
+
+    def _connect_anew(self, watched: _Watched, now: float) -> None:
+        """Make the way to a lost node anew: where a cable was pulled, the old one may stay silent long after."""
+        watched.tried = now
+        try:
+            self._subscriber.disconnect(watched.uri)
+            connect(self._subscriber, watched.uri)
+        except zmq.ZMQError as problem:
+            log.debug("connecting to %s anew: %s", watched.uri, problem)

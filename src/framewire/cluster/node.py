@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from framewire.cluster.route_requests import RouteRequests
 from framewire.cluster.settings import ClusterSettings, Server
 from framewire.cluster.transport import SocketTransport
 from framewire.errors import ConfigError
@@ -14,6 +15,7 @@ from framewire.node.clock import Clock
 from framewire.node.core import Settings
 from framewire.node.tap import Recorder
 from framewire.node.transport import Transport
+from framewire.routing import Route
 from framewire.security import KeyRing
 
 __all__ = ["Node"]
@@ -59,6 +61,20 @@ class Node(node.Node):
             signals=signals,
             **options,
         )
+
+    async def start(self) -> None:
+        """Begin: needed only where ``async with`` does not fit."""
+        await super().start()
+        if isinstance(self._transport, SocketTransport):
+            routes = RouteRequests(self._router.table, self._announced, self._transport.uri_of)
+            try:
+                await self.host(routes)
+            except BaseException:
+                await self.stop(0)
+                raise
+
+    def _announced(self) -> frozenset[Route]:
+        return frozenset(route for route, _ in self.registrations)
 
 
 def _many(addresses: str | Iterable[T]) -> tuple[str | T, ...]:

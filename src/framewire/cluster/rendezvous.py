@@ -17,8 +17,10 @@ import zmq
 
 from framewire.cluster.addresses import can_bind, can_connect, next_port
 from framewire.cluster.channel import open_channel
+from framewire.cluster.open_paths import OpenPaths
+from framewire.cluster.partners import Partner
 from framewire.cluster.service import HEARTBEAT, PING, PONG, REQUEST_CLUSTER_ROUTES, service_message, time_span
-from framewire.cluster.sockets import bind_first, connect, make_socket
+from framewire.cluster.sockets import bind_first, make_socket
 from framewire.errors import ConfigError, WireError
 from framewire.wire import encode, peek
 
@@ -43,8 +45,10 @@ class Rendezvous:
     ) -> None:
         partners = list(partners)
         _check(uri, broadcast, partners, heartbeat)
+        self._paths = OpenPaths()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._heartbeat = heartbeat
+        self._partners = [next_port(partner, 2) for partner in partners]
         self._stopping = threading.Event()
         self._bell = make_socket(self._context, zmq.PAIR)
         self._ringer = make_socket(self._context, zmq.PAIR)
@@ -52,13 +56,10 @@ class Rendezvous:
         self._bell.bind(address)
         self._ringer.connect(address)
         try:
-            self._listen(uri, broadcast)
-            self._partners = make_socket(self._context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000)
-            self._monitor = self._partners.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
-            for partner in partners:
-                connect(self._partners, next_port(partner, 2))
+            self._listen(self._paths.settle(uri), broadcast and self._paths.settle(broadcast))
         except BaseException:
             self._context.destroy(0)
+            self._paths.close()
             raise
 
     def _listen(self, uri: str, broadcast: str | None) -> None:
@@ -81,26 +82,29 @@ class Rendezvous:
 
     def run(self) -> None:
         """Serve until told to stop."""
-        inbox, partners, speaker, relay = map(
-            open_channel, (self._inbox, self._partners, self._speaker, self._relay)
-        )
+        inbox, speaker, relay = map(open_channel, (self._inbox, self._speaker, self._relay))
         poller = zmq.Poller()
-        for source in (self._inbox, self._partners, self._monitor, self._bell):
+        for source in (self._inbox, self._bell):
             poller.register(source, zmq.POLLIN)
+        partners: list[Partner] = []
         beat = encode(service_message(HEARTBEAT, interval=time_span(self._heartbeat)))
         pong = encode(service_message(PONG))
         # Nobody in particular asks, so everybody answers, and asks in turn: see Discovery.
         call = encode(service_message(REQUEST_CLUSTER_ROUTES, requestor_uri="", requestor_node_identity=b""))
         due = [(time.monotonic(), beat)]
-        log.info("listening at %s, speaking at %s", self.uri, self.broadcast)
         try:
+            partners += [Partner(self._context, uri, self._heartbeat, poller) for uri in self._partners]
+            log.info("listening at %s, speaking at %s", self.uri, self.broadcast)
             while not self._stopping.is_set():
                 now = time.monotonic()
                 while due[0][0] <= now:
                     _, frames = heapq.heappop(due)
                     speaker.send(frames)
                     if frames is beat:
+                        relay.send(beat)
                         heapq.heappush(due, (now + self._heartbeat, beat))
+                        for partner in partners:
+                            partner.check()
                 poller.poll(max(0, math.ceil((due[0][0] - time.monotonic()) * 1000)))
                 for frames in inbox.receive(1000):
                     said = frames[1:]  # without what the socket put on top
@@ -109,16 +113,18 @@ class Rendezvous:
                     elif said:
                         speaker.send(said)
                         relay.send(said)
-                for frames in partners.receive(1000):
-                    speaker.send(frames)
-                while self._monitor.poll(0):
-                    self._monitor.recv_multipart()
-                    # A partner is there. It may be slow to take note of who listens, so there are two calls.
-                    for delay in (_SETTLING, max(2 * _SETTLING, self._heartbeat / 2)):
-                        heapq.heappush(due, (time.monotonic() + delay, call))
+                for partner in partners:
+                    for frames in partner.receive():
+                        speaker.send(frames)
+                    if partner.has_arrived():
+                        # It may be slow to take note of who listens, so there are two calls.
+                        for delay in (_SETTLING, max(2 * _SETTLING, self._heartbeat / 2)):
+                            heapq.heappush(due, (time.monotonic() + delay, call))
         finally:
-            self._partners.disable_monitor()
+            for partner in partners:
+                partner.close()
             self._context.destroy(0)
+            self._paths.close()
 
     def stop(self) -> None:
         """End ``run``, within a moment."""

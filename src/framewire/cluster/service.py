@@ -14,17 +14,27 @@ from framewire.wire import Message, MessageId
 
 __all__ = [
     "DISCOVER_MESSAGE_ROUTE",
+    "EXTERNAL_ROUTES",
     "HEARTBEAT",
+    "INTERNAL_ROUTES",
+    "MESSAGE_ROUTES",
     "PING",
     "PONG",
     "REGISTER_EXTERNAL_ROUTE",
     "RENDEZVOUS_NOT_LEADER",
     "RENDEZVOUS_RECONFIGURED",
     "REQUEST_CLUSTER_ROUTES",
+    "REQUEST_EXTERNAL_ROUTES",
+    "REQUEST_INTERNAL_ROUTES",
+    "REQUEST_MESSAGE_ROUTES",
     "REQUEST_NODE_ROUTES",
     "UNREGISTER_MESSAGE_ROUTE",
     "UNREGISTER_NODE",
+    "UNREGISTER_UNREACHABLE_NODE",
     "body",
+    "contract",
+    "kind",
+    "message_id",
     "parse",
     "seconds",
     "service_message",
@@ -34,6 +44,7 @@ __all__ = [
 REGISTER_EXTERNAL_ROUTE = MessageId(b"KINO.REGEXTROUTE")
 UNREGISTER_MESSAGE_ROUTE = MessageId(b"KINO.UNREGMSGROUTE")
 UNREGISTER_NODE = MessageId(b"KINO.UNREGNODE")
+UNREGISTER_UNREACHABLE_NODE = MessageId(b"KINO.UNREGUNREACHABLENODE")
 REQUEST_CLUSTER_ROUTES = MessageId(b"KINO.REQCLUSTROUTES")
 REQUEST_NODE_ROUTES = MessageId(b"KINO.REQNODEROUTES")
 DISCOVER_MESSAGE_ROUTE = MessageId(b"KINO.DISCOVMSGROUTE")
@@ -42,6 +53,12 @@ PING = MessageId(b"KINO.PING")
 PONG = MessageId(b"KINO.PONG")
 RENDEZVOUS_NOT_LEADER = MessageId(b"KINO.RNDZVNOTLEADER")
 RENDEZVOUS_RECONFIGURED = MessageId(b"KINO.RNDZVRECONFIG")
+REQUEST_MESSAGE_ROUTES = MessageId(b"KINO.REQMSGROUTES")
+MESSAGE_ROUTES = MessageId(b"KINO.MSGROUTES")
+REQUEST_EXTERNAL_ROUTES = MessageId(b"KINO.REQEXTROUTES")
+EXTERNAL_ROUTES = MessageId(b"KINO.EXTROUTES")
+REQUEST_INTERNAL_ROUTES = MessageId(b"KINO.REQINTROUTES")
+INTERNAL_ROUTES = MessageId(b"KINO.INTROUTES")
 
 NO_FLOW = b"00000000-0000-0000-0000-000000000000"
 """The correlation id of messages that belong to no flow."""
@@ -65,6 +82,7 @@ _BODIES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("routes", 3, "[RouteRegistration]"),
     ),
     "KINO.UNREGNODE": (("uri", 1, "string"), ("node_identity", 2, "bytes")),
+    "KINO.UNREGUNREACHABLENODE": (("node_identity", 1, "bytes"),),
     "KINO.REQCLUSTROUTES": (("requestor_uri", 1, "string"), ("requestor_node_identity", 2, "bytes")),
     "KINO.REQNODEROUTES": (("target_uri", 1, "string"), ("target_node_identity", 2, "bytes")),
     "KINO.DISCOVMSGROUTE": (
@@ -78,10 +96,30 @@ _BODIES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "KINO.PONG": (),
     "KINO.RNDZVNOTLEADER": (("leader", 1, "RendezvousNode"),),
     "KINO.RNDZVRECONFIG": (("servers", 1, "[RendezvousNode]"),),
+    "NodeActors": (("node", 1, "bytes"), ("actors", 2, "[bytes]")),
+    "MessageActors": (("contract", 1, "MessageContract"), ("actors", 2, "[bytes]")),
+    "NodeRoutes": (
+        ("node", 1, "bytes"),
+        ("uri", 2, "string"),
+        ("hubs", 3, "[bytes]"),
+        ("messages", 4, "[MessageActors]"),
+    ),
+    "Hub": (("identity", 1, "bytes"), ("local", 2, "bool")),
+    "KINO.REQMSGROUTES": (("contract", 1, "MessageContract"), ("kind", 2, "int32")),
+    "KINO.MSGROUTES": (
+        ("contract", 1, "MessageContract"),
+        ("external", 2, "[NodeActors]"),
+        ("internal", 3, "NodeActors"),
+    ),
+    "KINO.REQEXTROUTES": (),
+    "KINO.EXTROUTES": (("nodes", 1, "[NodeRoutes]"),),
+    "KINO.REQINTROUTES": (),
+    "KINO.INTROUTES": (("hubs", 1, "[Hub]"), ("messages", 2, "[MessageActors]")),
 }
 
 _Field = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
+    "bool": _Field.TYPE_BOOL,
     "bytes": _Field.TYPE_BYTES,
     "int32": _Field.TYPE_INT32,
     "sint64": _Field.TYPE_SINT64,
@@ -116,18 +154,33 @@ def _type_name(name: str) -> str:
 _CLASSES = _classes()
 
 
+def kind(message: MessageId) -> Any:
+    """The protobuf class of a service message's body."""
+    return _CLASSES[message.identity.decode()]
+
+
 def body(name: str | MessageId, **fields: Any) -> Any:
     """A body, or a part of one, with some of its fields set."""
-    return _CLASSES[name if isinstance(name, str) else name.identity.decode()](**fields)
+    return (_CLASSES[name] if isinstance(name, str) else kind(name))(**fields)
+
+
+def contract(message: MessageId) -> Any:
+    """A message id as bodies name it."""
+    return body("MessageContract", version=message.version, identity=message.identity, partition=message.partition)
+
+
+def message_id(contract: Any) -> MessageId:
+    """The message id that a body names."""
+    return MessageId(contract.identity, contract.version, contract.partition)
 
 
 def parse(message: Message) -> Any:
     """The body of a service message; ``ValueError`` where it is none."""
-    kind = _CLASSES.get(message.identity.decode(errors="replace"))
-    if kind is None:
+    known = _CLASSES.get(message.identity.decode(errors="replace"))
+    if known is None:
         raise ValueError(f"{message.message_id} is not a service message")
     try:
-        return kind.FromString(message.body)
+        return known.FromString(message.body)
     except Exception as problem:
         raise ValueError(f"the body of {message.message_id} cannot be read: {problem}") from problem
 

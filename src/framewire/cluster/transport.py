@@ -10,10 +10,12 @@ import zmq
 
 from framewire.cluster import service
 from framewire.cluster.addresses import any_port, can_connect, candidates, reachable
+from framewire.cluster.announcing import Announcer
 from framewire.cluster.discovery import Discovery
 from framewire.cluster.links import Links
 from framewire.cluster.liveness import Liveness
 from framewire.cluster.old_peers import Guests, format_frame
+from framewire.cluster.open_paths import OpenPaths
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import Reader, bind_first, make_socket
 from framewire.cluster.ways import Ways
@@ -37,6 +39,7 @@ _SERVICE = frozenset(
         service.REGISTER_EXTERNAL_ROUTE,
         service.UNREGISTER_MESSAGE_ROUTE,
         service.UNREGISTER_NODE,
+        service.UNREGISTER_UNREACHABLE_NODE,
         service.REQUEST_CLUSTER_ROUTES,
         service.REQUEST_NODE_ROUTES,
         service.DISCOVER_MESSAGE_ROUTE,
@@ -55,6 +58,7 @@ class SocketTransport:
         self._settings = settings
         self._keyring = keyring
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._paths = OpenPaths()
         self._places: dict[bytes, tuple[str, str]] = {}
         self._format = format_frame(settings.wire_version)
         self._formats: dict[bytes, bytes] = {}
@@ -69,10 +73,11 @@ class SocketTransport:
             self._open(context, port)
         except BaseException:
             context.destroy(0)
+            self._paths.close()
             raise
         self._context = context
         self._liveness.start()
-        self._discovery.introduce()
+        self._announcer.introduce()
 
     def _open(self, context: zmq.Context[zmq.Socket[bytes]], port: Port) -> None:
         settings = self._settings
@@ -85,21 +90,21 @@ class SocketTransport:
             RCVHWM=10_000,
             MAXMSGSIZE=settings.max_message_bytes,
         )
-        bound = bind_first(front, candidates(settings.bind))
+        bound = bind_first(front, candidates(self._paths.settle(settings.bind)))
         self.uri = reachable(bound, settings.advertise)
         advertised = any_port(settings.advertise) if settings.advertise else None
         self._liveness = Liveness(
             context,
             settings,
             port.identity,
-            candidates(settings.health or any_port(bound)),
+            candidates(self._paths.settle(settings.health or any_port(bound))),
             settings.advertise_health or advertised,
             lost=lambda peer: self._loop.call_soon_threadsafe(self._lost, peer),
             found=lambda peer: self._loop.call_soon_threadsafe(self._found, peer),
         )
         self._ways = Ways(context, settings, hear=self._hear, connected=self._connected)
         self._links = Links(context, settings, lost=self._lost, undelivered=port.undelivered)
-        self._discovery = Discovery(
+        self._announcer = Announcer(
             settings,
             port,
             uri=self.uri,
@@ -107,14 +112,25 @@ class SocketTransport:
             keyring=self._keyring,
             say=self._ways.say,
             send=self._send,
+        )
+        self._discovery = Discovery(
+            settings,
+            port,
+            self._announcer,
+            keyring=self._keyring,
             learned=self._learned,
             left=self._left,
             servers=self._ways.use,
+            leader=self._ways.follow,
         )
         self._guests = Guests(
             port.identity, settings.versions, admit=port.admit, dismiss=port.dismiss, send=self._send_back
         )
         self._front = Reader(front, self._take, settings.max_frames, settings.max_message_bytes)
+
+    def uri_of(self, peer: bytes) -> str:
+        """Where a peer is reached; empty where that is not known."""
+        return self._places.get(peer, ("", ""))[0]
 
     # --- what the node asks for
 
@@ -125,15 +141,15 @@ class SocketTransport:
 
     def announce(self, registrations: Iterable[Registration]) -> None:
         if self._context is not None:
-            self._discovery.register(registrations)
+            self._announcer.register(registrations)
 
     def withdraw(self, registrations: Iterable[Registration]) -> None:
         if self._context is not None:
-            self._discovery.unregister(registrations)
+            self._announcer.unregister(registrations)
 
     def discover(self, message: MessageId, receiver: bytes) -> None:
         if self._context is not None:
-            self._discovery.discover(message, receiver)
+            self._announcer.discover(message, receiver)
 
     async def stop(self) -> None:
         if self._context is not None:
@@ -141,13 +157,14 @@ class SocketTransport:
         context, self._context = self._context, None
         if context is None:
             return
-        self._discovery.leave()
+        self._announcer.leave()
         self._discovery.close()
         self._front.close()
         self._liveness.stop()
         self._links.close(_LINGER)
         self._ways.close(_LINGER)
         await asyncio.to_thread(context.term)
+        self._paths.close()
 
     # --- what goes out and comes in
 
@@ -239,7 +256,7 @@ class SocketTransport:
             self._places[asker] = (uri, "")
             self._links.learn(asker, uri)
             self._port.peer_registered(asker, ())
-            self._discovery.ask_node(asker)
+            self._announcer.ask_node(asker)
 
     def _left(self, peer: bytes) -> None:
         if peer in self._places:
@@ -254,11 +271,11 @@ class SocketTransport:
 
     def _found(self, peer: bytes) -> None:
         if self._context is not None:
-            self._discovery.ask_node(peer)
+            self._announcer.ask_node(peer)
 
     def _gone(self, peer: bytes, why: str) -> None:
         self._places.pop(peer, None)
         self._formats.pop(peer, None)
-        self._discovery.forget(peer)
+        self._announcer.forget(peer)
         self._links.forget(peer, why)
         self._port.peer_lost(peer)

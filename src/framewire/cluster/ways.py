@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterable
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 from framewire.cluster.addresses import next_port
+from framewire.cluster.server_way import Arrivals, Place, ServerWay
 from framewire.cluster.settings import ClusterSettings, Server
-from framewire.cluster.sockets import Reader, connect, make_socket
+from framewire.cluster.sockets import connect, make_socket
 from framewire.errors import ConfigError
 
 __all__ = ["Ways"]
 
 log = logging.getLogger("framewire.cluster")
 
-_WAITING = 1000
-"""Messages that wait for a rendezvous server that is not there."""
+_MOST_LEADERS = 16
+"""Servers that other servers have named; the one that was named first makes room."""
+_OFTEN = 1.0
+"""Seconds between looks at who is silent, at most."""
 
 
 class Ways:
@@ -32,55 +35,98 @@ class Ways:
         hear: Callable[[list[bytes]], None],
         connected: Callable[[], None],
     ) -> None:
+        self._loop = asyncio.get_running_loop()
         self._context = context
+        self._settings = settings
+        self._hear = hear
         self._connected = connected
-        self._servers: dict[tuple[str, str], zmq.Socket[bytes]] = {}
-        self._listener = make_socket(context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000)
-        # Peers are told when they are connected, so nothing needs to wait for one that is not there.
-        self._peers = [make_socket(context, zmq.DEALER, IMMEDIATE=1) for _ in settings.peers]
+        self._servers: dict[Place, ServerWay] = {}
+        self._leaders: list[Place] = []
+        # Peers are told when they are connected, so nothing needs to wait for one that is not there. They are told
+        # something every heartbeat, and a connection that nobody confirms for too long is made anew.
+        options = {"IMMEDIATE": 1, "CONNECT_TIMEOUT": _milliseconds(settings.heartbeat)}
+        options["TCP_MAXRT"] = _milliseconds(settings.patience)
+        self._peers = [make_socket(context, zmq.DEALER, **options) for _ in settings.peers]
+        self._arrivals = [Arrivals(peer, connected) for peer in self._peers]
         try:
             for peer, uri in zip(self._peers, settings.peers, strict=True):
                 connect(peer, uri)
             self.use(settings.rendezvous)
         except zmq.ZMQError as problem:
+            self._close(0)
             raise ConfigError("cluster settings", [f"rendezvous or peers: {problem}"]) from None
-        self._monitors = [
-            Reader(watched.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED), self._happened, 10, 4096)
-            for watched in (self._listener, *self._peers)
-        ]
-        self._reader = Reader(self._listener, hear, settings.max_frames, settings.max_message_bytes)
+        self._checked = self._loop.time()
+        self._interval = min(settings.heartbeat, _OFTEN)
+        self._timer = self._loop.call_later(self._interval, self._check)
+
+    @property
+    def servers(self) -> tuple[Place, ...]:
+        """The servers that are talked to."""
+        return tuple(self._servers)
 
     def use(self, servers: Iterable[Server]) -> None:
         """Talk to these servers from now on, and to no others."""
         wanted = dict.fromkeys(
             server if isinstance(server, tuple) else (server, next_port(server)) for server in servers
         )
+        self._leaders.clear()
         for place in self._servers.keys() - wanted:
             self._servers.pop(place).close(0)
-            self._listener.disconnect(place[1])
         for place in wanted:
             if place not in self._servers:
-                self._servers[place] = speaker = make_socket(self._context, zmq.DEALER, SNDHWM=_WAITING)
-                connect(speaker, place[0])
-                connect(self._listener, place[1])
+                self._open(place)
+
+    def follow(self, leader: Place) -> None:
+        """Talk to one more server, which another has named, unless that is known."""
+        if any(leader[0] == unicast for unicast, _ in self._servers):
+            return
+        try:
+            self._open(leader)
+        except zmq.ZMQError as problem:
+            log.warning("the leader of the rendezvous servers cannot be reached at %s: %s", leader[0], problem)
+            return
+        log.info("a rendezvous server has named another at %s, which is used from now on", leader[0])
+        self._leaders.append(leader)
+        if len(self._leaders) > _MOST_LEADERS:
+            self._servers.pop(self._leaders.pop(0)).close(0)
+
+    def _open(self, place: Place) -> None:
+        self._servers[place] = ServerWay(
+            self._context, self._settings, place, hear=self._hear, connected=self._connected
+        )
 
     def say(self, frames: list[bytes]) -> None:
         """Send a service message to all."""
-        for way in (*self._servers.values(), *self._peers):
+        for server in self._servers.values():
+            server.say(frames)
+        for peer in self._peers:
             try:
-                way.send_multipart(frames, zmq.NOBLOCK)
+                peer.send_multipart(frames, zmq.NOBLOCK)
             except zmq.Again:
-                log.debug("a rendezvous server or a peer is not there; it will be told when it is")
+                log.debug("a peer is not there; it will be told when it is")
 
-    def _happened(self, frames: list[bytes]) -> None:
-        log.debug("connected to %s", parse_monitor_message(frames)["endpoint"].decode(errors="replace"))
-        self._connected()
+    def _check(self) -> None:
+        now = self._loop.time()
+        stood_still = now - self._checked > 3 * self._interval  # then the silence of others means nothing
+        self._checked = now
+        for server in self._servers.values():
+            server.check(now, excused=stood_still)
+        self._timer = self._loop.call_later(self._interval, self._check)
 
     def close(self, linger: int) -> None:
         """Hear and say no more, once what was said is out."""
-        for watched, monitor in zip((self._listener, *self._peers), self._monitors, strict=True):
-            watched.disable_monitor()
-            monitor.close()
-        self._reader.close()
-        for way in (*self._servers.values(), *self._peers):
-            way.close(linger)
+        self._timer.cancel()
+        self._close(linger)
+
+    def _close(self, linger: int) -> None:
+        for arrivals in self._arrivals:
+            arrivals.close()
+        for server in self._servers.values():
+            server.close(linger)
+        for peer in self._peers:
+            peer.close(linger)
+
+
+def _milliseconds(seconds: float) -> int:
+    """A time that a network may take; none is too slow to be given a second."""
+    return round(max(1.0, seconds) * 1000)

@@ -8,6 +8,7 @@ from framewire.node.deadletters import DeadLetter, DeadLetters, Reason
 from framewire.node.exceptions import ExceptionMessage
 from framewire.node.hub import MessageHub
 from framewire.node.introspection import NodeInfo, NodeStats
+from framewire.node.loops import run
 from framewire.node.node import Node
 from framewire.node.payloads import message
 from framewire.node.promises import Gathered, Promise
@@ -38,4 +39,5 @@ __all__ = [
     "Transport",
     "handles",
     "message",
+    "run",
 ]

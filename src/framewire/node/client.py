@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from framewire.errors import FramewireError, NodeStopped, UsageError
 from framewire.node.actor import Actor
 from framewire.node.introspection import NodeStats
+from framewire.node.loops import new_event_loop
 from framewire.node.node import Node
 from framewire.node.promises import Gathered
 from framewire.routing import Route
@@ -31,7 +32,7 @@ class Client:
     _node_type: ClassVar[type[Node]] = Node
 
     def __init__(self, **options: Any) -> None:
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._run, name="framewire client", daemon=True)
         self._closing = threading.Lock()
         self._closed = False

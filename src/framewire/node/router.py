@@ -279,8 +279,17 @@ class Router:
         self._release()
 
     def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
-        """Another node handles these no longer; a receiver without messages is gone as a whole."""
+        """Another node handles these no longer; a receiver without messages is gone as a whole.
+
+        Without a receiver, no actor of that node handles these messages any more.
+        """
         for route, messages in registrations:
+            if not route.receiver:
+                for message in messages:
+                    for known in tuple(self.table.all(message)):
+                        if known.node == peer:
+                            self.peer_unregistered(peer, [(Route(known.receiver), (message,))])
+                continue
             there = Route(route.receiver, peer)
             for message in messages:
                 self.table.remove(message, there)
@@ -299,10 +308,12 @@ class Router:
         if parcel.distribution == Distribution.BROADCAST and parcel.source:
             # The others have had it from its origin, and it is no failure of theirs that nobody is here any more.
             self._core.dead_letters.add(Reason.NO_ROUTE, "nobody here handles it any more", parcel)
+            self._disown(parcel)
             return None
         if self._closed:
             self._stopped(parcel)
             return None
+        self._disown(parcel)
         if self._transport is None or settings.route_grace == 0:
             self._no_route(parcel)
             return None
@@ -313,6 +324,11 @@ class Router:
         self._transport.discover(parcel.message_id, parcel.receiver)
         self._core.clock.call_later(settings.route_grace, self._grace_is_over, parcel)
         return None
+
+    def _disown(self, parcel: Parcel) -> None:
+        """Let nobody send here what another node sent in vain; whoever believes otherwise has missed something."""
+        if parcel.source and self._transport is not None and parcel.receiver_node in (b"", self._core.identity):
+            self._transport.withdraw([(Route(parcel.receiver), (parcel.message_id,))])
 
     def _release(self) -> None:
         """Send on what was held, where there is a route now."""

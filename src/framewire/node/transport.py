@@ -41,7 +41,10 @@ class Port(Protocol):
         """A peer handles these; routes carry no node, for they are the peer's own."""
 
     def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
-        """A peer no longer handles these; an empty tuple of messages removes the receiver."""
+        """A peer no longer handles these; an empty tuple of messages removes the receiver.
+
+        An empty receiver stands for all that handle the messages there.
+        """
 
     def peer_lost(self, peer: bytes) -> None:
         """A peer is gone, with all that it handled."""
@@ -73,7 +76,10 @@ class Transport(Protocol):
         """Tell the others about receivers that are new here."""
 
     def withdraw(self, registrations: Iterable[Registration]) -> None:
-        """Tell the others about receivers that are gone from here."""
+        """Tell the others about receivers that are gone from here, or that they wrongly take to be here.
+
+        An empty receiver stands for all that handle the messages.
+        """
 
     def discover(self, message: MessageId, receiver: bytes) -> None:
         """Ask the others who handles a message, or where a receiver is; answers come as registrations."""

@@ -1,0 +1,202 @@
+"""What a node tells the others of itself, and what it asks them: service messages, through every way that it has.
+
+Nothing that is said is confirmed. So a node says all that it has whenever that may have been missed, and also what
+it has no longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any
+
+from framewire.cluster import service
+from framewire.cluster.settings import ClusterSettings
+from framewire.errors import MessageError, UsageError
+from framewire.node.transport import Port, Registration
+from framewire.routing import HUB, Route
+from framewire.security import KeyRing
+from framewire.wire import Message, MessageId, encode
+
+__all__ = ["Announcer"]
+
+log = logging.getLogger("framewire.cluster")
+
+_REMEMBERED = 1000
+"""Receivers that are gone, of which others are told when they ask."""
+_MOST_SAID = 10_000
+"""Questions and withdrawals that are remembered so that they are not repeated at once."""
+
+
+class Announcer:
+    """One node's voice: ``say`` reaches whoever listens, ``send`` a single peer."""
+
+    def __init__(
+        self,
+        settings: ClusterSettings,
+        port: Port,
+        *,
+        uri: str,
+        health_uri: str,
+        keyring: KeyRing | None,
+        say: Callable[[list[bytes]], None],
+        send: Callable[[bytes, list[bytes]], object],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._settings = settings
+        self._port = port
+        self._uri = uri
+        self._health_uri = health_uri
+        self._keyring = keyring
+        self._say_to_all = say
+        self._send = send
+        self._straight: set[bytes] = set()
+        self._said: dict[Hashable, float] = {}
+        self._withdrawn: dict[Route, tuple[MessageId, ...]] = {}
+
+    # --- to whom, and in which domains
+
+    @property
+    def domains(self) -> list[str]:
+        """The domains that this node speaks in; without keys there is only the nameless one."""
+        return [""] if self._keyring is None else ["", *sorted(self._keyring.domains)]
+
+    def domain_of(self, message: MessageId) -> str:
+        """The domain in which others are told who handles a message."""
+        return "" if self._keyring is None else self._keyring.domain_of(message.identity)
+
+    def include(self, peer: bytes) -> None:
+        """Tell a peer everything straight, too: it is not known to hear what servers say."""
+        self._straight.add(peer)
+
+    def forget(self, peer: bytes) -> None:
+        """Say nothing more to a peer that is gone."""
+        self._straight.discard(peer)
+
+    # --- what this node has
+
+    def introduce(self) -> None:
+        """Tell all that this node has and has no longer, and ask for all that there is."""
+        for domain in self.domains:
+            self.tell_all_in(domain)
+        self._say(
+            service.service_message(
+                service.REQUEST_CLUSTER_ROUTES,
+                requestor_uri=self._uri,
+                requestor_node_identity=self._port.identity,
+            ),
+            self.domains,
+        )
+
+    def register(self, registrations: Iterable[Registration]) -> None:
+        """Tell of receivers."""
+        registered = list(registrations)
+        self._said.clear()  # what was withdrawn may be here again, and may go again
+        for route, _ in registered:
+            self._withdrawn.pop(route, None)
+        for domain in self.domains:
+            self.register_in(domain, registered)
+
+    def unregister(self, registrations: Iterable[Registration]) -> None:
+        """Tell of receivers that are gone, or never were; without an identity, all that handled the message."""
+        gone = [(route, messages) for route, messages in registrations if self._is_news((route, messages))]
+        self._withdrawn |= {route: messages for route, messages in gone if route.receiver}
+        for forgotten in tuple(self._withdrawn)[: len(self._withdrawn) - _REMEMBERED]:
+            del self._withdrawn[forgotten]
+        for domain in self.domains:
+            self._unregister_in(domain, gone)
+
+    def tell_all_in(self, domain: str) -> None:
+        """Tell all that this node has in a domain, after what it has no longer."""
+        self._unregister_in(domain, self._withdrawn.items())
+        self.register_in(domain, self._port.registrations)
+
+    def register_in(self, domain: str, registrations: Iterable[Registration]) -> None:
+        """Tell of receivers in one domain; nothing where none of them has to do with it."""
+        routes = list(self._routes(registrations, domain))
+        if routes:
+            health = service.body(
+                "Health", uri=self._health_uri, interval=service.time_span(self._settings.heartbeat)
+            )
+            message = service.service_message(
+                service.REGISTER_EXTERNAL_ROUTE,
+                uri=self._uri,
+                node_identity=self._port.identity,
+                routes=routes,
+                health=health,
+            )
+            self._say(message, [domain])
+
+    def leave(self) -> None:
+        """Take leave of everyone."""
+        message = service.service_message(service.UNREGISTER_NODE, uri=self._uri, node_identity=self._port.identity)
+        self._say(message, self.domains)
+
+    def _unregister_in(self, domain: str, registrations: Iterable[Registration]) -> None:
+        # Kino fails on an entry without contracts, and drops the whole message.
+        routes = [route for route in self._routes(registrations, domain) if route.contracts]
+        if routes:
+            message = service.service_message(
+                service.UNREGISTER_MESSAGE_ROUTE, uri=self._uri, node_identity=self._port.identity, routes=routes
+            )
+            self._say(message, [domain])
+
+    def _routes(self, registrations: Iterable[Registration], domain: str) -> Iterator[Any]:
+        for route, messages in registrations:
+            hub = route.receiver[:1] == bytes([HUB])
+            ours = [message for message in messages if hub or self.domain_of(message) == domain]
+            if ours or hub:  # an actor that handles nothing is nobody's concern, and kino fails on it
+                contracts = [service.contract(message) for message in ours]
+                yield service.body("RouteRegistration", receiver_identity=route.receiver, contracts=contracts)
+
+    # --- what it wants to know
+
+    def discover(self, message: MessageId, receiver: bytes) -> None:
+        """Ask who handles a message, or where a hub is; the same question not more than once a heartbeat."""
+        if not self._is_news((message, receiver)):
+            return
+        question: dict[str, Any] = {
+            "requestor_node_identity": self._port.identity,
+            "requestor_uri": self._uri,
+            "contract": service.contract(message),
+        }
+        hub = bool(receiver) and receiver[0] == HUB
+        if hub:
+            question["receiver_identity"] = receiver
+        domains = self.domains if hub else [self.domain_of(message)]
+        self._say(service.service_message(service.DISCOVER_MESSAGE_ROUTE, **question), domains)
+
+    def ask_node(self, identity: bytes) -> None:
+        """Ask one node to tell what it has."""
+        self._say(
+            service.service_message(service.REQUEST_NODE_ROUTES, target_uri="", target_node_identity=identity),
+            self.domains,
+        )
+
+    # --- how
+
+    def _is_news(self, words: Hashable) -> bool:
+        """Whether this has not been said just now; what is said again and again is said twice a heartbeat."""
+        now = self._loop.time()
+        last = self._said.get(words)
+        if last is not None and now - last < self._settings.heartbeat / 2:
+            return False
+        if len(self._said) >= _MOST_SAID:
+            self._said.clear()
+        self._said[words] = now
+        return True
+
+    def _say(self, message: Message, domains: Iterable[str]) -> None:
+        for domain in domains:
+            try:
+                said = message if self._keyring is None else self._keyring.sign(message, domain=domain)
+            except UsageError as problem:
+                log.warning("not announced: %s", problem)
+                continue
+            frames = encode(said, self._settings.wire_version)
+            self._say_to_all(frames)
+            for peer in self._straight:
+                with contextlib.suppress(MessageError):  # gone, or too slow; it will ask again
+                    self._send(peer, list(frames))

@@ -1,0 +1,113 @@
+"""The way to one rendezvous server: a socket to speak to it, and one to listen.
+
+A server promises signs of life, and one that is silent for too long is connected to anew (see ``patience``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+import zmq
+from zmq.utils.monitor import parse_monitor_message
+
+from framewire.cluster.patience import Patience
+from framewire.cluster.settings import ClusterSettings
+from framewire.cluster.sockets import Reader, connect, make_socket
+
+__all__ = ["Arrivals", "Place", "ServerWay"]
+
+log = logging.getLogger("framewire.cluster")
+
+_WAITING = 1000
+"""Messages that wait for a server that is not there."""
+
+Place = tuple[str, str]
+"""Where a server listens, and where it speaks."""
+
+
+class Arrivals:
+    """Tells whenever a socket has a connection that works."""
+
+    def __init__(self, watched: zmq.Socket[bytes], connected: Callable[[], None]) -> None:
+        self._watched = watched
+        self._connected = connected
+        monitor = watched.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        self._reader = Reader(monitor, self._happened, 10, 4096)
+
+    def _happened(self, frames: list[bytes]) -> None:
+        log.debug("connected to %s", parse_monitor_message(frames)["endpoint"].decode(errors="replace"))
+        self._connected()
+
+    def close(self) -> None:
+        """Tell no more."""
+        self._watched.disable_monitor()
+        self._reader.close()
+
+
+class ServerWay:
+    """Speaks and listens to one server."""
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        settings: ClusterSettings,
+        place: Place,
+        *,
+        hear: Callable[[list[bytes]], None],
+        connected: Callable[[], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._context = context
+        self._settings = settings
+        self._place = place
+        self._hear = hear
+        self._connected = connected
+        self.patience = Patience(settings.heartbeat, settings.misses, self._loop.time())
+        self._open()
+
+    def _open(self) -> None:
+        # A try that nobody answers is given up early: the system's own next try may be many seconds away.
+        patient = {"CONNECT_TIMEOUT": max(1000, round(self._settings.heartbeat * 1000))}
+        self._speaker = make_socket(self._context, zmq.DEALER, SNDHWM=_WAITING, **patient)
+        listener = make_socket(self._context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000, **patient)
+        # Watched before it connects: an arrival that was missed is not told again.
+        self._arrivals = Arrivals(listener, self._arrived)
+        self._reader = Reader(listener, self._take, self._settings.max_frames, self._settings.max_message_bytes)
+        try:
+            connect(self._speaker, self._place[0])
+            connect(listener, self._place[1])
+        except zmq.ZMQError:
+            self.close(0)
+            raise
+
+    def say(self, frames: list[bytes]) -> None:
+        """Send a service message."""
+        try:
+            self._speaker.send_multipart(frames, zmq.NOBLOCK)
+        except zmq.Again:
+            log.debug("the rendezvous server at %s is not there; it will be told when it is", self._place[0])
+
+    def _arrived(self) -> None:
+        self.patience.seen = self._loop.time()
+        self._connected()
+
+    def _take(self, frames: list[bytes]) -> None:
+        if not self.patience.heard(frames, self._loop.time()):
+            self._hear(frames)
+
+    def check(self, now: float, *, excused: bool) -> None:
+        """Connect anew where the server has been silent for too long; ``excused`` where it was us who slept."""
+        if excused:
+            self.patience.seen = now
+        if self.patience.is_over(now):
+            log.info("the rendezvous server at %s gives no sign of life; connecting anew", self._place[0])
+            self.close(0)
+            self._open()
+
+    def close(self, linger: int) -> None:
+        """Hear and say no more, once what was said is out."""
+        self._arrivals.close()
+        self._reader.close()
+        self._speaker.close(linger)

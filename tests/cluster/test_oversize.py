@@ -1,0 +1,79 @@
+"""Messages that are larger than a node takes: what happens to them, and to those beside them."""
+
+import contextlib
+
+import pytest
+import zmq
+from tests.cluster.clustering import Named, acquainted, handled_by, make_node, peers, served, uri_of
+from tests.node.messages import Answer, Question
+from tests.node.running import eventually, run
+
+import framewire as fw
+from framewire.wire import Message, encode
+
+LIMIT = 2048
+
+
+def with_a_narrow_node(main, **options):
+    """Run a test on a node with the usual limits, and one that takes little and hosts an actor."""
+
+    async def with_nodes(server):
+        narrow = make_node(server, max_message_bytes=LIMIT, max_frames=50, **options)
+        async with make_node(server) as one, narrow:
+            actor = Named("narrow")
+            await narrow.host(actor)
+            await acquainted(one, narrow)
+            await handled_by(1, one)
+            await main(one, narrow, actor)
+
+    run(served(with_nodes))
+
+
+async def answered_again(node):
+    """Wait until the connection that was closed has been made anew."""
+    while True:
+        with contextlib.suppress(fw.Expired):  # what was on the same connection may be lost with it
+            return await node.hub.ask(Question("small"), Answer, timeout=0.5)
+
+
+def test_a_message_that_is_too_large_does_not_get_in_and_those_after_it_do():
+    async def main(one, _, actor):
+        await one.hub.tell(Question("x" * 2 * LIMIT))
+        assert (await answered_again(one)).text == "narrow"
+        assert set(actor.asked) == {"small"}
+
+    with_a_narrow_node(main)
+
+
+def test_who_asks_with_a_message_that_its_receiver_does_not_take_waits_in_vain_but_does_not_lose_the_node():
+    async def main(one, narrow, _):
+        with pytest.raises(fw.Expired):
+            await one.hub.ask(Question("x" * 2 * LIMIT), Answer, timeout=1)
+        assert narrow.identity in peers(one)
+        assert (await answered_again(one)).text == "narrow"
+
+    with_a_narrow_node(main)
+
+
+@pytest.mark.parametrize(
+    "frames", [[b"x" * (LIMIT // 2)] * 3, [b""] * 51], ids=["too many bytes in all", "too many frames"]
+)
+def test_a_message_of_small_frames_that_is_too_large_in_all_is_dropped_and_counted_alone(frames):
+    async def main(_, narrow, actor):
+        with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
+            stranger.connect(uri_of(narrow))
+            stranger.send_multipart(frames)
+            good = Message(b"test.question", hops=1).replace(body=b"\x81\xa4text\xa4good")
+            stranger.send_multipart(encode(good)[1:])
+            await eventually(lambda: actor.asked == ["good"])
+            assert narrow._transport._front.oversized == 1
+
+    with_a_narrow_node(main)
+
+
+def test_a_message_of_just_the_size_that_is_taken_arrives():
+    async def main(one, _, actor):
+        await one.hub.ask(Question("x" * (LIMIT // 2)), Answer)
+        assert actor.asked == ["x" * (LIMIT // 2)]
+
+    with_a_narrow_node(main)

@@ -1,0 +1,110 @@
+"""What a node knows of routes, asked by message."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.cluster.clustering import Named, acquainted, handled_by, make_node, served, uri_of
+from tests.node.running import run
+
+import framewire as fw
+from framewire.cluster import route_requests as routes
+from framewire.node.payloads import type_of
+
+QUESTION = fw.MessageId(b"test.question")
+
+
+def between(main):
+    """Run a test on two nodes that know each other, each with an actor, and the second with a local one, too."""
+
+    async def with_nodes(server):
+        async with make_node(server) as one, make_node(server) as two:
+            here = await one.host(Named("one"))
+            there = await two.host(Named("two"))
+            hidden = await two.host(Named("hidden"), local=True)
+            await acquainted(one, two)
+            await handled_by(2, one)
+            await handled_by(3, two)
+            await main(one, two, here.receiver, there.receiver, hidden.receiver)
+
+    run(served(with_nodes))
+
+
+@pytest.mark.parametrize("kind", routes.Kind)
+def test_a_node_tells_who_handles_a_message_here_and_elsewhere(kind):
+    async def main(one, two, here, there, hidden):
+        asked = routes.RequestMessageRoutes(QUESTION, kind)
+        found = await one.hub.ask(asked, routes.MessageRoutes, to_node=two.identity)
+        external, internal = kind != routes.Kind.INTERNAL, kind != routes.Kind.EXTERNAL
+        assert found.message == QUESTION
+        assert found.external == ((routes.NodeActors(one.identity, (here,)),) if external else ())
+        assert found.internal == (routes.NodeActors(two.identity, (there, hidden)) if internal else None)
+
+    between(main)
+
+
+def test_a_message_that_nobody_handles_has_no_routes():
+    async def main(one, two, *_):
+        asked = routes.RequestMessageRoutes(fw.MessageId(b"no.such", 7, b"eu"))
+        found = await one.hub.ask(asked, routes.MessageRoutes, to_node=two.identity)
+        assert found == routes.MessageRoutes(fw.MessageId(b"no.such", 7, b"eu"))
+
+    between(main)
+
+
+def test_a_node_tells_which_others_it_knows_and_what_they_have():
+    async def main(one, two, _, there, __):
+        found = await one.hub.ask(routes.RequestExternalRoutes(), routes.ExternalRoutes, to_node=one.identity)
+        [known] = found.nodes
+        assert (known.node, known.uri, known.hubs) == (two.identity, uri_of(two), (two.hub.identity,))
+        assert routes.Handled(QUESTION, (there,)) in known.messages
+
+    between(main)
+
+
+def test_a_node_tells_what_it_has_itself_local_or_not():
+    async def main(one, two, _, there, hidden):
+        secret = await two.new_hub(local=True)
+        found = await one.hub.ask(routes.RequestInternalRoutes(), routes.InternalRoutes, to_node=two.identity)
+        assert set(found.hubs) == {routes.Hub(two.hub.identity), routes.Hub(secret.identity, local=True)}
+        assert routes.Handled(QUESTION, (there, hidden)) in found.messages
+
+    between(main)
+
+
+def test_every_node_can_be_asked_at_once():
+    async def main(one, two, *_):
+        found = await one.hub.gather(routes.RequestExternalRoutes(), routes.ExternalRoutes, stop_after=2)
+        assert {known.node for answer in found for known in answer.nodes} == {one.identity, two.identity}
+
+    between(main)
+
+
+def test_a_kind_of_routes_that_there_is_not_is_a_bad_body():
+    kind = type_of(routes.RequestMessageRoutes)
+    with pytest.raises(fw.BadBody, match="7 is not a valid Kind"):
+        kind.decode(b"\x0a\x00\x10\x07")
+
+
+IDS = st.builds(fw.MessageId, st.binary(max_size=5), st.integers(0, 0xFFFF), st.binary(max_size=5))
+ACTORS = st.lists(st.binary(max_size=5), max_size=3).map(tuple)
+HANDLED = st.lists(st.builds(routes.Handled, IDS, ACTORS), max_size=3).map(tuple)
+ON_NODES = st.builds(routes.NodeActors, st.binary(max_size=5), ACTORS)
+KNOWN = st.builds(routes.NodeRoutes, st.binary(max_size=5), st.text(max_size=5), ACTORS, HANDLED)
+ANY = st.one_of(
+    st.builds(routes.RequestMessageRoutes, IDS, st.sampled_from(routes.Kind)),
+    st.builds(routes.MessageRoutes, IDS, st.lists(ON_NODES, max_size=3).map(tuple), st.none() | ON_NODES),
+    st.just(routes.RequestExternalRoutes()),
+    st.builds(routes.ExternalRoutes, st.lists(KNOWN, max_size=3).map(tuple)),
+    st.just(routes.RequestInternalRoutes()),
+    st.builds(
+        routes.InternalRoutes,
+        st.lists(st.builds(routes.Hub, st.binary(max_size=5), st.booleans()), max_size=3).map(tuple),
+        HANDLED,
+    ),
+)
+
+
+@given(ANY)
+def test_what_is_written_is_read(payload):
+    kind = type_of(type(payload))
+    assert kind.decode(kind.encode(payload)) == payload
