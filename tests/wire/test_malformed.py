@@ -420,7 +420,7 @@ def reads_of(frames, read=decode):
 def test_frames_above_the_message_are_not_read(count):
     reads, reason = reads_of([b"x"] * count + V5)
     assert reason is None
-    assert reads <= len(V5) + 5
+    assert reads <= 2 * (len(V5) + 5)  # once to understand it, once to know its like again
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ class MessageId(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
         return f"{readable(self.identity)} v{version}{partition}"
 
 
-class RouterAddress(msgspec.Struct, frozen=True, gc=False):
+class RouterAddress(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     """A router that a message passed: where it listens, and the identity of its node."""
 
     uri: str
