@@ -124,6 +124,37 @@ def test_where_there_is_no_room_nothing_is_sent(make, pair):
     assert receiver.receive(100) == [[b"later"]]
 
 
+def test_many_messages_go_in_order_until_there_is_no_room(make, pair):
+    sender, receiver = map(make, pair)
+    messages = [[b"%d" % number, b"end"] for number in range(100)]
+    sent = sender.send_many(messages)
+    assert 0 < sent < 100
+    assert sender.send_many(messages) == 0
+    assert receiver.receive(100) == messages[:sent]
+    assert sender.send_many([]) == 0
+
+
+def test_of_many_messages_those_before_a_bad_one_are_sent(make, pair):
+    sender, receiver = map(make, pair)
+    with pytest.raises(TypeError, match="frame 0 is str"):
+        sender.send_many([[b"good"], ["bad"], [b"never"]])
+    assert receiver.receive(10) == [[b"good"]]
+
+
+def test_of_many_messages_those_before_one_that_reaches_nobody_are_sent(make, context):
+    with context.socket(zmq.ROUTER) as router, context.socket(zmq.DEALER) as dealer:
+        router.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        dealer.setsockopt(zmq.ROUTING_ID, b"somebody")
+        router.bind("inproc://router")
+        dealer.connect("inproc://router")
+        channel = make(router)
+        assert channel.receive(1) == []  # makes the socket look who is there
+        assert channel.send_many([[b"somebody", b"1"], [b"nobody", b"2"], [b"somebody", b"3"]]) == 1
+        with pytest.raises(OSError, match=os.strerror(errno.EHOSTUNREACH)):
+            channel.send_many([[b"nobody", b"2"], [b"somebody", b"3"]])
+        assert make(dealer).receive(10) == [[b"1"]]
+
+
 def test_a_mandatory_router_tells_that_a_peer_is_not_there(make, context):
     router = context.socket(zmq.ROUTER)
     router.setsockopt(zmq.ROUTER_MANDATORY, 1)
@@ -171,7 +202,7 @@ def test_what_is_too_large_counts_towards_the_limit_of_one_call(make, pair):
 def test_a_closed_socket_is_an_os_error(make, pair):
     channel = make(pair[0])
     pair[0].close(0)
-    for call, argument in ((channel.receive, 1), (channel.send, [b"x"])):
+    for call, argument in ((channel.receive, 1), (channel.send, [b"x"]), (channel.send_many, [[b"x"]])):
         with pytest.raises(OSError, match=os.strerror(errno.ENOTSOCK)) as caught:
             call(argument)
         assert caught.value.errno == errno.ENOTSOCK
@@ -200,7 +231,7 @@ def test_another_thread_is_refused(make, pair):
     refused = []
 
     def intrude():
-        for call, argument in ((channel.receive, 1), (channel.send, [b"x"])):
+        for call, argument in ((channel.receive, 1), (channel.send, [b"x"]), (channel.send_many, [[b"x"]])):
             try:
                 call(argument)
             except RuntimeError as problem:
@@ -209,7 +240,7 @@ def test_another_thread_is_refused(make, pair):
     thread = threading.Thread(target=intrude)
     thread.start()
     thread.join(10)
-    assert refused == ["a channel belongs to the thread that made it"] * 2
+    assert refused == ["a channel belongs to the thread that made it"] * 3
     assert make(pair[1]).receive(1) == []
 
 
@@ -255,6 +286,8 @@ def test_frames_are_let_go_of_whatever_becomes_of_them(make, pair):
         sender.send([frame, frame])
         with contextlib.suppress(TypeError):
             sender.send([frame, None])
+        with contextlib.suppress(TypeError):
+            sender.send_many([[frame], [frame, None]])
     assert sys.getrefcount(frame) == before
     [frames] = receiver.receive(1)
     assert [sys.getrefcount(part) for part in frames] == [3, 3]  # the list, the loop and the call

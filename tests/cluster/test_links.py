@@ -49,6 +49,8 @@ class Ways:
         while self.links.queued < 2:
             assert self.send(b"%d" % sent) is None
             sent += 1
+            for _ in range(3):
+                await asyncio.sleep(0)  # what was gathered in this turn leaves, if there is room for it
         return sent
 
     def close(self):
@@ -85,6 +87,41 @@ def test_messages_arrive_in_order():
             for number in range(50):
                 opened.send(b"%d" % number)
             assert await read(peer, 50) == [b"%d" % number for number in range(50)]
+
+    run(main())
+
+
+def test_what_is_sent_in_one_turn_of_the_event_loop_leaves_together_but_for_the_first():
+    async def main():
+        async with ways(send_queue=100) as opened:
+            peer = opened.peer()
+            await eventually(lambda: opened.send(b"there?") is None and not opened.links.queued)
+            await read(peer, 1)
+            while peer.poll(0):
+                peer.recv_multipart()
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            for number in range(5):
+                opened.send(b"%d" % number)
+            assert opened.links.queued == 4
+            assert peer.poll(1000)
+            assert peer.recv_multipart()[-1] == b"0"
+            assert not peer.poll(0)
+            assert await read(peer, 4) == [b"1", b"2", b"3", b"4"]
+
+    run(main())
+
+
+def test_a_long_turn_does_not_hold_everything_back():
+    async def main():
+        async with ways(send_queue=1000) as opened:
+            peer = opened.peer()
+            peer.setsockopt(zmq.RCVHWM, 1000)
+            await eventually(lambda: opened.send(b"there?") is None and not opened.links.queued)
+            for number in range(200):
+                opened.send(b"%d" % number)
+            assert opened.links.queued <= 64
+            assert (await read(peer, 201))[-200:] == [b"%d" % number for number in range(200)]
 
     run(main())
 

@@ -182,18 +182,18 @@ channel_receive(Channel *self, PyObject *argument)
     return messages;
 }
 
-static PyObject *
-channel_send(Channel *self, PyObject *argument)
+typedef enum { SENT, FULL, REFUSED } sent_t;
+
+/* One message, whole or not at all. */
+static sent_t
+send_one(void *socket, PyObject *argument)
 {
-    void *socket = pointer_of(self);
-    if (socket == NULL)
-        return NULL;
     PyObject *frames = PySequence_Fast(argument, "frames must be a list of bytes");
     if (frames == NULL)
-        return NULL;
+        return REFUSED;
     Py_ssize_t count = PySequence_Fast_GET_SIZE(frames);
     PyObject **items = PySequence_Fast_ITEMS(frames);
-    PyObject *result = NULL;
+    sent_t outcome = REFUSED;
     if (count == 0) {
         PyErr_SetString(PyExc_ValueError, "a message has at least one frame");
         goto done;
@@ -204,7 +204,7 @@ channel_send(Channel *self, PyObject *argument)
             goto done;
         }
     }
-    result = Py_True;
+    outcome = SENT;
     for (Py_ssize_t i = 0; i < count; i++) {
         int flags = DONTWAIT | (i + 1 < count ? SNDMORE : 0);
         int sent;
@@ -215,17 +215,57 @@ channel_send(Channel *self, PyObject *argument)
             continue;
         int number = zmq.error();
         if (number != EAGAIN) {
-            result = raise_error(number);
+            raise_error(number);
+            outcome = REFUSED;
             goto done;
         }
-        result = Py_False;
+        outcome = FULL;
         if (i == 0)
             goto done;
         /* The connection went in the middle: libzmq drops the message, but wants its end. */
     }
 done:
     Py_DECREF(frames);
-    return Py_XNewRef(result);
+    return outcome;
+}
+
+static PyObject *
+channel_send(Channel *self, PyObject *argument)
+{
+    void *socket = pointer_of(self);
+    if (socket == NULL)
+        return NULL;
+    sent_t outcome = send_one(socket, argument);
+    return outcome == REFUSED ? NULL : PyBool_FromLong(outcome == SENT);
+}
+
+static PyObject *
+channel_send_many(Channel *self, PyObject *argument)
+{
+    void *socket = pointer_of(self);
+    if (socket == NULL)
+        return NULL;
+    PyObject *messages = PySequence_Fast(argument, "messages must be a list of lists of bytes");
+    if (messages == NULL)
+        return NULL;
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(messages);
+    Py_ssize_t sent = 0;
+    while (sent < count) {
+        sent_t outcome = send_one(socket, PySequence_Fast_GET_ITEM(messages, sent));
+        if (outcome == REFUSED) {
+            if (sent > 0 && PyErr_ExceptionMatches(PyExc_OSError)) {
+                PyErr_Clear(); /* what was sent counts; the error will come again */
+                break;
+            }
+            Py_DECREF(messages);
+            return NULL;
+        }
+        if (outcome == FULL)
+            break;
+        sent++;
+    }
+    Py_DECREF(messages);
+    return PyLong_FromSsize_t(sent);
 }
 
 static int
@@ -277,6 +317,7 @@ channel_dealloc(Channel *self)
 static PyMethodDef channel_methods[] = {
     {"receive", (PyCFunction)channel_receive, METH_O, "Up to so many whole messages that are there now."},
     {"send", (PyCFunction)channel_send, METH_O, "Send a whole message; False where there is no room for it."},
+    {"send_many", (PyCFunction)channel_send_many, METH_O, "Send messages in order; how many went before there was no room."},
     {NULL, NULL, 0, NULL},
 };
 

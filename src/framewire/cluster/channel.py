@@ -34,6 +34,9 @@ class Channel(Protocol):
     def send(self, frames: Sequence[bytes], /) -> bool:
         """Send a message; False where there is no room for it now. ``OSError`` for what will not pass."""
 
+    def send_many(self, messages: Sequence[Sequence[bytes]], /) -> int:
+        """Send messages in order up to the first that does not pass; how many. ``OSError`` for the very first."""
+
 
 class PureChannel:
     """The same on pyzmq alone."""
@@ -92,6 +95,17 @@ class PureChannel:
             except zmq.ZMQError as problem:
                 raise _os_error(problem) from None
         return sent
+
+    def send_many(self, messages: Sequence[Sequence[bytes]], /) -> int:
+        for count, frames in enumerate(messages):
+            try:
+                if not self.send(frames):
+                    return count
+            except OSError:
+                if count:
+                    return count  # what was sent counts; the error will come again
+                raise
+        return len(messages)
 
     def _must_own(self) -> None:
         if threading.get_ident() != self._owner:

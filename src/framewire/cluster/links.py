@@ -2,6 +2,10 @@
 
 A peer is addressed by its identity, so a message never reaches a node that has taken another's place. While a
 connection is being made, or made again, messages wait; when that takes too long the peer is lost.
+
+The first message in a turn of the event loop leaves at once. What follows it in the same turn is gathered and
+leaves together when the loop comes round: each hand-over to libzmq may wake its thread and cost a system call
+there, and a busy node has many messages in a turn (bench/cluster.py).
 """
 
 from __future__ import annotations
@@ -9,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import itertools
 import logging
 from collections import deque
 from collections.abc import Callable
@@ -27,12 +32,14 @@ __all__ = ["Links"]
 log = logging.getLogger("framewire.cluster")
 
 _FIRST_TRY, _LAST_TRY = 0.001, 0.05
+_GATHERED = 64
+"""Messages to one peer that leave without waiting for the end of the turn."""
 _TOO_MANY_WAITING = 10
 """How many times the queue's length of senders may wait beyond it."""
 
 
 class _Link:
-    __slots__ = ("identity", "queue", "silent_since", "timer", "tries", "uri")
+    __slots__ = ("gathering", "identity", "queue", "silent_since", "timer", "tries", "uri")
 
     def __init__(self, identity: bytes, uri: str) -> None:
         self.identity = identity
@@ -41,6 +48,8 @@ class _Link:
         self.silent_since: float | None = None
         self.tries = 0
         self.timer: asyncio.TimerHandle | None = None
+        self.gathering = False
+        """Whether what is queued leaves when the event loop comes round; otherwise the peer takes nothing now."""
 
 
 class Links:
@@ -72,6 +81,8 @@ class Links:
         self._links: dict[bytes, _Link] = {}
         self._known: dict[bytes, str] = {}
         self._emptier = asyncio.Event()
+        self._turn: asyncio.Handle | None = None
+        self._gathering: list[_Link] = []
         self._descriptor = int(self._socket.getsockopt(zmq.FD))
         self._loop.add_reader(self._descriptor, self._flush_all)
 
@@ -108,15 +119,37 @@ class Links:
         """Send a message to a node, at once or as soon as it can be; what is returned is done by then."""
         link = self._links.get(identity) or self._connect(identity)
         frames[0] = identity
-        if not link.queue:
-            try:
-                if self._channel.send(frames):
-                    link.silent_since = None
-                    return None
-            except OSError as problem:
-                if problem.errno != errno.EHOSTUNREACH:
-                    raise Unreachable(f"node {readable(identity)}: {problem.strerror}") from None
-        return self._enqueue(link, frames)
+        if self._turn is None:
+            self._turn = self._loop.call_soon(self._turned)
+            if not link.queue:
+                return None if self._sent(link, frames) else self._enqueue(link, frames)
+        if link.gathering and len(link.queue) >= min(_GATHERED, self._settings.send_queue):
+            self._flush(link)
+        if link.queue:
+            return self._enqueue(link, frames)
+        link.gathering = True
+        link.queue.append((frames, None))
+        self._gathering.append(link)
+        return None
+
+    def _sent(self, link: _Link, frames: list[bytes]) -> bool:
+        try:
+            sent = self._channel.send(frames)
+        except OSError as problem:
+            if problem.errno != errno.EHOSTUNREACH:
+                raise Unreachable(f"node {readable(link.identity)}: {problem.strerror}") from None
+            return False
+        if sent:
+            link.silent_since = None
+        return sent
+
+    def _turned(self) -> None:
+        """The event loop has come round: send what was gathered meanwhile."""
+        gathering, self._gathering = self._gathering, []
+        self._turn = self._loop.call_soon(self._turned) if gathering else None
+        for link in gathering:
+            if link.gathering:
+                self._flush(link)
 
     def _connect(self, identity: bytes) -> _Link:
         uri = self._known.get(identity)
@@ -145,7 +178,7 @@ class Links:
             else:
                 room = self._loop.create_future()
         link.queue.append((frames, room))
-        if link.timer is None:
+        if link.timer is None and not link.gathering:
             self._try_again(link)
         return room
 
@@ -161,6 +194,7 @@ class Links:
                 self._flush(link)
 
     def _flush(self, link: _Link) -> None:
+        link.gathering = False
         if link.timer is not None:
             link.timer.cancel()
             link.timer = None
@@ -178,25 +212,35 @@ class Links:
 
     def _emptied(self, link: _Link) -> bool:
         """Send what the peer takes; whether that was all."""
-        while link.queue:
-            frames, room = link.queue[0]
-            if room is None or not room.done():  # else whoever sent it has given up
-                try:
-                    if not self._channel.send(frames):
-                        link.silent_since = None  # it is there, only slow
-                        return False
-                except OSError as problem:
-                    if problem.errno != errno.EHOSTUNREACH:
-                        self._undelivered(frames, Unreachable(str(problem.strerror)))
-                    else:
-                        if link.silent_since is None:
-                            link.silent_since = self._loop.time()
-                        return False
-                link.silent_since = None
+        queue = link.queue
+        while queue:
+            batch: list[list[bytes]] = []
+            for frames, room in itertools.islice(queue, _GATHERED):
+                if room is not None and room.done():
+                    break  # whoever sent it has given up
+                batch.append(frames)
+            if not batch:
+                queue.popleft()
+                continue
+            try:
+                sent = self._channel.send_many(batch)
+            except OSError as problem:
+                if problem.errno == errno.EHOSTUNREACH:
+                    if link.silent_since is None:
+                        link.silent_since = self._loop.time()
+                    return False
+                del batch[1:]
+                sent = 1
+                self._undelivered(batch[0], Unreachable(str(problem.strerror)))
+            link.silent_since = None
+            if sent:
                 link.tries = 0
+            for _ in range(sent):
+                _, room = queue.popleft()
                 if room is not None and not room.done():
                     room.set_result(None)
-            link.queue.popleft()
+            if sent < len(batch):
+                return False  # it is there, only slow
         return True
 
     async def drained(self, limit: float) -> None:
@@ -210,6 +254,8 @@ class Links:
     def close(self, linger: int) -> None:
         """Let go of everyone, but give what is on its way so many milliseconds to get there."""
         self._loop.remove_reader(self._descriptor)
+        if self._turn is not None:
+            self._turn.cancel()
         for link in tuple(self._links.values()):
             if link.timer is not None:
                 link.timer.cancel()
