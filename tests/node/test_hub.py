@@ -159,6 +159,27 @@ def test_tell_is_one_way():
     run(main())
 
 
+def test_whoever_tells_without_end_lets_others_have_a_go():
+    async def main():
+        async with fw.Node() as node:
+            await working(node)
+            turns = 0
+
+            async def other():
+                nonlocal turns
+                while True:
+                    turns += 1
+                    await asyncio.sleep(0)
+
+            others = asyncio.create_task(other())
+            for _ in range(1024):
+                await node.hub.tell(Job(1))
+            others.cancel()
+            assert turns >= 4
+
+    run(main())
+
+
 def test_telling_nobody_is_a_dead_letter():
     async def main():
         async with fw.Node() as node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import uuid
@@ -36,6 +37,8 @@ __all__ = ["MessageHub", "Receipt"]
 T = TypeVar("T")
 E = TypeVar("E", bound=MessageError)
 
+_IN_A_ROW = 256
+"""Messages that are told without a wait before others on the event loop have a go."""
 _REMEMBERED = 10_000
 """Promises that were given up and whose answers are still known to be late."""
 Address = bytes | Route
@@ -59,6 +62,7 @@ class MessageHub:
         self._points: dict[tuple[type, ...], tuple[tuple[MessageId, ...], dict[MessageId, MessageType]]] = {}
         self._wheel = DeadlineWheel(core.clock, self._expire)
         self._last_key = 0
+        self._in_a_row = 0
         # Flow ids look like GUIDs, as peers expect, but are counted: making a GUID takes longer than sending
         # a message. The count comes first, so that their beginnings tell flows apart in a log.
         self._flows = int.from_bytes(os.urandom(4), "big")
@@ -123,6 +127,11 @@ class MessageHub:
         waiting = self._core.send(parcel)
         if waiting is not None:
             await waiting
+        else:
+            self._in_a_row += 1
+            if self._in_a_row >= _IN_A_ROW:
+                self._in_a_row = 0
+                await asyncio.sleep(0)
 
     async def broadcast(
         self,

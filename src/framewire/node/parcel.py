@@ -119,29 +119,33 @@ class Parcel(msgspec.Struct):
         cls, message: Message, now: float, source: bytes = b"", frames: list[bytes] | None = None
     ) -> Parcel:
         """What came in from another node."""
-        points = message.callback_points
-        return cls(
-            message.message_id,
-            body_frames=message.body_frames,
-            correlation_id=message.correlation_id,
-            callback=Callback(
+        callback = None
+        if points := message.callback_points:
+            callback = Callback(
                 message.callback_receiver_identity,
                 message.callback_receiver_node_identity,
                 message.callback_key,
                 points,
                 RECEIPT in points,
             )
-            if points
-            else None,
-            deadline=now + message.ttl_ticks / TICKS if message.ttl_ticks else math.inf,
-            distribution=message.distribution,
-            receiver=message.receiver_identity,
-            receiver_node=message.receiver_node_identity,
-            trace_options=message.trace_options,
-            hops=message.hops,
-            routing=message.routing,
-            source=source,
-            frames=frames,
+        ttl = message.ttl_ticks
+        # By position, for there is one of these for every message that comes in (bench/cluster.py).
+        return cls(
+            MessageId(message.identity, message.version, message.partition),
+            unread,
+            message.body_frames,
+            message.correlation_id,
+            callback,
+            now + ttl / TICKS if ttl else math.inf,
+            message.distribution,
+            message.receiver_identity,
+            message.receiver_node_identity,
+            message.trace_options,
+            message.hops,
+            message.routing,
+            source,
+            None,
+            frames,
         )
 
 
@@ -150,7 +154,8 @@ def ttl_ticks(deadline: float, now: float) -> int:
     if deadline == math.inf:
         return 0
     # A limit that has just passed must not become none; one of thousands of years must still fit its frame.
-    return max(1, min(int((deadline - now) * TICKS), _LONGEST))
+    ticks = int((deadline - now) * TICKS)
+    return ticks if 0 < ticks <= _LONGEST else max(1, min(ticks, _LONGEST))
 
 
 _LONGEST = 2**63 - 1

@@ -98,7 +98,7 @@ class Router:
     def send(self, parcel: Parcel) -> Room | None:
         """Get a parcel under way; what is returned is done when there is room for it."""
         # Nearly every message is one of these, so they skip the detours (bench/node.py, bench/cluster.py): to
-        # anyone who handles it, from here or to here, and an answer to a hub of this node.
+        # anyone who handles it, from here or to here, and an answer to a hub, of this node or another.
         if not parcel.receiver:
             if not parcel.receiver_node and parcel.distribution == 0:
                 if not parcel.source:
@@ -107,10 +107,12 @@ class Router:
                 route = self.table.next_here(parcel.message_id)
                 if route is not None:
                     return self._take(route, parcel)
-        elif parcel.receiver_node == self._core.identity and not parcel.trace_options:
+        elif parcel.receiver_node == self._core.identity:
             hub = self._hubs.get(parcel.receiver)
-            if hub is not None:
+            if hub is not None and not parcel.trace_options:
                 return hub.accept(parcel)
+        elif parcel.distribution == 0 and self.table.knows_node(parcel.receiver_node):
+            return self._take(Route(parcel.receiver, parcel.receiver_node), parcel)
         routes = self._routes(parcel)
         return self._dispatch(routes, parcel) if routes else self._hold(parcel)
 

@@ -18,7 +18,7 @@ TtlUnit = Literal["ms", "ticks"]
 def decode(frames: Sequence[bytes], *, ttl_unit: TtlUnit = "ms") -> Message:
     """The message that the frames hold, or ``WireError``. ``ttl_unit`` is how V1 counts its ttl."""
     codec = _identify(frames)
-    return codec.decode(frames, _ttl_scale(codec.layout, ttl_unit))
+    return codec.decode(frames, codec.ticks if ttl_unit == "ms" else _ttl_scale(codec, ttl_unit))
 
 
 def encode(message: Message, version: int = 5, *, ttl_unit: TtlUnit = "ms") -> list[bytes]:
@@ -26,7 +26,7 @@ def encode(message: Message, version: int = 5, *, ttl_unit: TtlUnit = "ms") -> l
     codec = _CODECS.get(version)
     if codec is None:
         raise UsageError(f"version: no wire format {version!r}; there are {', '.join(map(str, _CODECS))}")
-    return codec.encode(message, _ttl_scale(codec.layout, ttl_unit))
+    return codec.encode(message, codec.ticks if ttl_unit == "ms" else _ttl_scale(codec, ttl_unit))
 
 
 def peek(frames: Sequence[bytes]) -> Selectors:
@@ -47,7 +47,7 @@ def forward(
     The message is not taken apart: all other frames, those of a newer writer included, travel on as they are.
     """
     codec = _identify(frames)
-    scale = _ttl_scale(codec.layout, ttl_unit)
+    scale = _ttl_scale(codec, ttl_unit)
     sent = codec.forward(frames, router, ttl_ticks, scale, signature)
     if sent is not None:
         return sent
@@ -71,7 +71,7 @@ def _identify(frames: Sequence[bytes]) -> Codec:
     codec = None
     if count >= 2:
         codec = _BY_TRAILER.get(frames[-1]) if frames[-2] else _UNVERSIONED
-    if codec is not None and count >= codec.layout.size:
+    if codec is not None and count >= codec.size:
         return codec
     if codec is None and count >= 2 and len(frames[-1]) in _TRAILER_SIZES:
         number = int.from_bytes(frames[-1], "little")
@@ -82,9 +82,9 @@ def _identify(frames: Sequence[bytes]) -> Codec:
     raise WireError("unknown_version", "wire_version", 1, "neither a version number nor a V1 message")
 
 
-def _ttl_scale(layout: Layout, ttl_unit: TtlUnit) -> int:
+def _ttl_scale(codec: Codec, ttl_unit: TtlUnit) -> int:
     if ttl_unit == "ms":
-        return layout.ticks_per_ttl
+        return codec.ticks
     if ttl_unit == "ticks":
         return 1
     raise UsageError(f"ttl_unit: {ttl_unit!r} is neither 'ms' nor 'ticks'")

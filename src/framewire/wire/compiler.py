@@ -13,7 +13,7 @@ from __future__ import annotations
 import linecache
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from framewire.wire import faults, reading, recalling, writing
@@ -38,6 +38,14 @@ class Codec:
     encode: Callable[[Message, int], list[bytes]]
     forward: Callable[[Frames, RouterAddress, int | None, int, bytes | None], list[bytes] | None]
     """Frames with a hop, a routing entry, a ttl and a signature; None where only decoding them can tell."""
+    size: int = field(init=False)
+    """The layout's, where it is quick to look up."""
+    ticks: int = field(init=False)
+    """Those in the unit that the format counts its ttl in."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", self.layout.size)
+        object.__setattr__(self, "ticks", self.layout.ticks_per_ttl)
 
 
 def compile_layout(layout: Layout) -> Codec:
@@ -65,8 +73,8 @@ def compile_layout(layout: Layout) -> Codec:
         "translated_trace": faults.translated_trace,
     }
     namespace |= {memory: {} for memory in _MEMORIES}
-    numeric = [field for field in layout.fields if field.kind.width]
-    numeric += [field for section in layout.sections for field in section.entry if field.kind.width]
+    numeric = [held for held in layout.fields if held.kind.width]
+    numeric += [held for section in layout.sections for held in section.entry if held.kind.width]
     for letters in set(map(code, numeric)):
         compiled = struct.Struct("<" + letters)
         namespace[f"unpack_{letters}"] = compiled.unpack
