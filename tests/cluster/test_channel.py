@@ -191,6 +191,19 @@ def test_what_is_too_large_is_dropped_and_counted_and_the_next_message_is_intact
     assert receiver.oversized == 2
 
 
+@pytest.mark.parametrize("limits", [{"max_frames": 2}, {"max_bytes": 10}])
+def test_what_is_too_large_is_not_even_begun_to_be_sent(make, pair, limits):
+    sender, receiver = make(pair[0], **limits), make(pair[1])
+    for send, argument in (
+        (sender.send, [b"12345", b"67890", b"x"]),
+        (sender.send_many, [[b"1", b"2", b"x" * 10]]),
+    ):
+        with pytest.raises(OSError, match=os.strerror(errno.EMSGSIZE)):
+            send(argument)
+    assert sender.send([b"12345", b"67890"])
+    assert receiver.receive(10) == [[b"12345", b"67890"]]
+
+
 def test_what_is_too_large_counts_towards_the_limit_of_one_call(make, pair):
     sender, receiver = make(pair[0]), make(pair[1], max_frames=1)
     for frames in ([b"a", b"b"], [b"c"]):

@@ -1,5 +1,6 @@
 """Messages that are larger than a node takes: what happens to them, and to those beside them."""
 
+import asyncio
 import contextlib
 
 import pytest
@@ -77,3 +78,29 @@ def test_a_message_of_just_the_size_that_is_taken_arrives():
         assert actor.asked == ["x" * (LIMIT // 2)]
 
     with_a_narrow_node(main)
+
+
+def test_a_message_that_is_too_large_does_not_leave_and_no_other_is_lost_with_it():
+    async def main(server):
+        async with (
+            make_node(server, max_message_bytes=LIMIT) as one,
+            make_node(server, max_message_bytes=LIMIT) as two,
+        ):
+            actor = Named("two")
+            await two.host(actor)
+            await acquainted(one, two)
+            await handled_by(1, one)
+            questions = [Question("x" * 2 * LIMIT if number % 5 == 4 else f"{number}") for number in range(100)]
+            answers = await asyncio.gather(
+                *(one.hub.ask(question, Answer, timeout=10) for question in questions), return_exceptions=True
+            )
+            for question, answer in zip(questions, answers, strict=True):
+                if len(question.text) > LIMIT:
+                    assert isinstance(answer, fw.BadBody)
+                    assert f"at most {LIMIT} (max_message_bytes)" in str(answer)
+                else:
+                    assert isinstance(answer, Answer)
+            assert len(actor.asked) == 80
+            assert one.dead_letters.counts == {"bad_body": 20}
+
+    run(served(main))

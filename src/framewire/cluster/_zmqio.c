@@ -184,9 +184,10 @@ channel_receive(Channel *self, PyObject *argument)
 
 typedef enum { SENT, FULL, REFUSED } sent_t;
 
-/* One message, whole or not at all. */
+/* One message, whole or not at all. One that is too large is not even begun: its receiver would close the
+   connection on it, and lose what else is on its way there. */
 static sent_t
-send_one(void *socket, PyObject *argument)
+send_one(Channel *self, void *socket, PyObject *argument)
 {
     PyObject *frames = PySequence_Fast(argument, "frames must be a list of bytes");
     if (frames == NULL)
@@ -198,9 +199,16 @@ send_one(void *socket, PyObject *argument)
         PyErr_SetString(PyExc_ValueError, "a message has at least one frame");
         goto done;
     }
+    Py_ssize_t room = self->max_bytes;
     for (Py_ssize_t i = 0; i < count; i++) {
         if (!PyBytes_Check(items[i])) {
             PyErr_Format(PyExc_TypeError, "frame %zd is %s, not bytes", i, Py_TYPE(items[i])->tp_name);
+            goto done;
+        }
+        Py_ssize_t size = PyBytes_GET_SIZE(items[i]);
+        room = size > room ? -1 : room - size;
+        if (room < 0 || i >= self->max_frames) {
+            raise_error(EMSGSIZE);
             goto done;
         }
     }
@@ -235,7 +243,7 @@ channel_send(Channel *self, PyObject *argument)
     void *socket = pointer_of(self);
     if (socket == NULL)
         return NULL;
-    sent_t outcome = send_one(socket, argument);
+    sent_t outcome = send_one(self, socket, argument);
     return outcome == REFUSED ? NULL : PyBool_FromLong(outcome == SENT);
 }
 
@@ -251,7 +259,7 @@ channel_send_many(Channel *self, PyObject *argument)
     Py_ssize_t count = PySequence_Fast_GET_SIZE(messages);
     Py_ssize_t sent = 0;
     while (sent < count) {
-        sent_t outcome = send_one(socket, PySequence_Fast_GET_ITEM(messages, sent));
+        sent_t outcome = send_one(self, socket, PySequence_Fast_GET_ITEM(messages, sent));
         if (outcome == REFUSED) {
             if (sent > 0 && PyErr_ExceptionMatches(PyExc_OSError)) {
                 PyErr_Clear(); /* what was sent counts; the error will come again */

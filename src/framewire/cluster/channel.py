@@ -83,6 +83,8 @@ class PureChannel:
         for index, frame in enumerate(frames):
             if not isinstance(frame, bytes):
                 raise TypeError(f"frame {index} is {type(frame).__name__}, not bytes")
+        if len(frames) > self._max_frames or sum(map(len, frames)) > self._max_bytes:
+            raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
         socket, send, last = self._socket, _Socket.send, len(frames) - 1
         sent = True
         for index, frame in enumerate(frames):

@@ -23,7 +23,7 @@ import zmq
 from framewire.cluster.channel import open_channel
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import connect, make_socket
-from framewire.errors import MessageError, Overloaded, Unreachable
+from framewire.errors import BadBody, MessageError, Overloaded, Unreachable
 from framewire.node.mailbox import Room
 from framewire.wire.message import readable
 
@@ -77,7 +77,7 @@ class Links:
             RECONNECT_IVL=50,
             RECONNECT_IVL_MAX=2000,
         )
-        self._channel = open_channel(self._socket)
+        self._channel = open_channel(self._socket, settings.max_frames, settings.max_message_bytes)
         self._links: dict[bytes, _Link] = {}
         self._known: dict[bytes, str] = {}
         self._emptier = asyncio.Event()
@@ -137,7 +137,7 @@ class Links:
             sent = self._channel.send(frames)
         except OSError as problem:
             if problem.errno != errno.EHOSTUNREACH:
-                raise Unreachable(f"node {readable(link.identity)}: {problem.strerror}") from None
+                raise self._refusal(link, frames, problem) from None
             return False
         if sent:
             link.silent_since = None
@@ -231,7 +231,7 @@ class Links:
                     return False
                 del batch[1:]
                 sent = 1
-                self._undelivered(batch[0], Unreachable(str(problem.strerror)))
+                self._undelivered(batch[0], self._refusal(link, batch[0], problem))
             link.silent_since = None
             if sent:
                 link.tries = 0
@@ -242,6 +242,15 @@ class Links:
             if sent < len(batch):
                 return False  # it is there, only slow
         return True
+
+    def _refusal(self, link: _Link, frames: list[bytes], problem: OSError) -> MessageError:
+        if problem.errno != errno.EMSGSIZE:
+            return Unreachable(f"node {readable(link.identity)}: {problem.strerror}")
+        size, most = sum(map(len, frames)), self._settings.max_message_bytes
+        return BadBody(
+            f"the message has {size} bytes in {len(frames)} frames; at most {most} (max_message_bytes) in "
+            f"{self._settings.max_frames} (max_frames) can be sent"
+        )
 
     async def drained(self, limit: float) -> None:
         """Wait, for so many seconds at most, until nothing waits for a peer any more."""

@@ -267,7 +267,7 @@ class Router:
 
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         """A message that was on its way to another node did not get there."""
-        reason = Reason.OVERLOADED if isinstance(error, Overloaded) else Reason.UNREACHABLE
+        reason = _REASONS.get(type(error), Reason.UNREACHABLE)
         self._core.undeliverable(Parcel.from_message(decode(frames), self._core.now()), reason, error)
 
     def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
