@@ -307,6 +307,15 @@ def test_frames_are_let_go_of_whatever_becomes_of_them(make, pair):
 
 
 @pytest.mark.skipif(MAKES["compiled"] is None, reason="the compiled channel is not built")
+def test_a_compiled_channel_of_another_version_is_not_used(monkeypatch, caplog):
+    from framewire.cluster import _zmqio  # noqa: PLC0415 - not there without a compiler
+
+    monkeypatch.setattr(_zmqio, "EDITION", 1)
+    assert _compiled() is None
+    assert "install it again" in caplog.text
+
+
+@pytest.mark.skipif(MAKES["compiled"] is None, reason="the compiled channel is not built")
 def test_a_compiled_channel_that_was_never_made_properly_does_nothing():
     half_made = MAKES["compiled"].__new__(MAKES["compiled"])
     with pytest.raises(RuntimeError):

@@ -12,6 +12,9 @@
 #include <stddef.h>
 #include <structmember.h>
 
+/* One more whenever a call is added or changed: the Python side does not use an older build. */
+enum { EDITION = 2 };
+
 enum { DONTWAIT = 1, SNDMORE = 2 };
 
 /* zmq_msg_t: 64 opaque bytes, by libzmq's stable ABI. */
@@ -404,7 +407,8 @@ PyInit__zmqio(void)
     if (closed_name == NULL || underlying_name == NULL || PyType_Ready(&channel_type) < 0)
         return NULL;
     PyObject *created = PyModule_Create(&module);
-    if (created == NULL || PyModule_AddObjectRef(created, "Channel", (PyObject *)&channel_type) < 0) {
+    if (created == NULL || PyModule_AddObjectRef(created, "Channel", (PyObject *)&channel_type) < 0 ||
+        PyModule_AddIntConstant(created, "EDITION", EDITION) < 0) {
         Py_XDECREF(created);
         return NULL;
     }

@@ -7,6 +7,7 @@ and one on pyzmq alone, for where there was no compiler or ``FRAMEWIRE_PURE=1`` 
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import threading
 from collections.abc import Sequence
@@ -17,6 +18,10 @@ from zmq.backend import Socket as _Socket
 
 __all__ = ["COMPILED", "Channel", "PureChannel", "open_channel"]
 
+log = logging.getLogger("framewire.cluster")
+
+_EDITION = 2
+"""That of ``_zmqio.c`` which goes with this module."""
 MAX_FRAMES = 10_000
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -129,6 +134,9 @@ def _compiled() -> type | None:
 
         _zmqio.load(_zmq.__file__)
     except (ImportError, OSError):
+        return None
+    if getattr(_zmqio, "EDITION", 1) != _EDITION:
+        log.warning("the compiled channel is of another version of framewire and is not used; install it again")
         return None
     return _zmqio.Channel  # type: ignore[no-any-return]
 
