@@ -42,6 +42,7 @@ bench: $(READY) ## measure, as ratios within one run
 	$(BIN)/python bench/wire.py
 	$(BIN)/python bench/node.py
 	$(BIN)/python bench/cluster.py
+	$(BIN)/python bench/capture.py
 
 fuzz: $(READY) ## throw broken frames at the decoder for a minute
 	$(BIN)/python fuzz/wire.py --seconds 60

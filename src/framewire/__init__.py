@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from framewire._version import __version__
 
 if TYPE_CHECKING:
+    from framewire.capture import Capture
     from framewire.cluster import Client, Node
     from framewire.errors import (
         BadBody,
@@ -56,6 +57,7 @@ __all__ = [
     "Actor",
     "BadBody",
     "BadSignature",
+    "Capture",
     "Client",
     "ConfigError",
     "Context",
@@ -98,6 +100,7 @@ __all__ = [
 _HOMES = {
     name: module
     for module, names in {
+        "framewire.capture": ("Capture",),
         "framewire.cluster": ("Client", "Node"),
         "framewire.errors": (
             "BadBody",

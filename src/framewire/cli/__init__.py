@@ -16,6 +16,7 @@ from framewire._version import __version__
 __all__ = ["main"]
 
 _COMMANDS = {
+    "capture": "Look at what nodes have recorded, and take care of it.",
     "inspect": "Show recorded messages, frame by frame.",
     "rendezvous": "Run a server through which nodes find each other.",
     "synth": "Write the captures of a made-up cluster, and the truth about it.",

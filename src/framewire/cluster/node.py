@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from framewire.cluster.route_requests import RouteRequests
 from framewire.cluster.settings import ClusterSettings, Server
 from framewire.cluster.transport import SocketTransport
-from framewire.errors import ConfigError
+from framewire.errors import ConfigError, UsageError
 from framewire.node import node
 from framewire.node.clock import Clock
 from framewire.node.core import Settings
@@ -29,7 +30,8 @@ class Node(node.Node):
 
     ``Node()`` is a world of its own. ``Node(rendezvous=["tcp://host:7400"])`` is part of a cluster, and so is one
     with ``peers`` or ``bind``. Use it with ``async with``, which also makes SIGTERM and SIGINT stop it in good
-    order. Further options are those of ``Settings`` and ``ClusterSettings``.
+    order. ``capture`` records it: a directory, a URI, a ``Capture`` with options, or any ``Recorder``. Further
+    options are those of ``Settings`` and ``ClusterSettings``.
     """
 
     def __init__(
@@ -39,7 +41,7 @@ class Node(node.Node):
         peers: str | Iterable[str] = (),
         identity: str | bytes | None = None,
         keyring: KeyRing | None = None,
-        capture: Recorder | None = None,
+        capture: Recorder | str | os.PathLike[str] | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
         signals: bool = True,
@@ -55,7 +57,7 @@ class Node(node.Node):
         super().__init__(
             identity=identity,
             keyring=keyring,
-            recorder=capture,
+            recorder=_recorder(capture),
             transport=transport,
             clock=clock,
             signals=signals,
@@ -75,6 +77,16 @@ class Node(node.Node):
 
     def _announced(self) -> frozenset[Route]:
         return frozenset(route for route, _ in self.registrations)
+
+
+def _recorder(capture: Recorder | str | os.PathLike[str] | None) -> Recorder | None:
+    if isinstance(capture, str | os.PathLike):
+        from framewire.capture import Capture  # noqa: PLC0415 - only needed where something is recorded
+
+        return Capture(capture)
+    if capture is not None and not callable(getattr(capture, "record", None)):
+        raise UsageError(f"capture: {capture!r} is neither a directory, nor a URI, nor a Capture, nor a Recorder")
+    return capture
 
 
 def _many(addresses: str | Iterable[T]) -> tuple[str | T, ...]:

@@ -79,6 +79,10 @@ class NodeStats(msgspec.Struct, kw_only=True):
     dead_letters: dict[str, int]
     peers: list[str]
     stalls: int
+    captured: int = 0
+    """Messages that are recorded, on disk."""
+    capture_dropped: int = 0
+    """Messages that should have been recorded, and were not."""
 
 
 @message("FRAMEWIRE.NODEINFO")
@@ -137,6 +141,7 @@ def stats(
 ) -> NodeStats:
     """Everything that a node knows about itself now."""
     now = core.now()
+    recorder = core.tap.recorder if core.tap is not None else None
     open_promises = sorted((waiting for hub in hubs for waiting in hub.pending), key=lambda w: w.started)
     return NodeStats(
         node=core.identity.decode("ascii", errors="backslashreplace"),
@@ -156,6 +161,9 @@ def stats(
         dead_letters={str(reason): count for reason, count in core.dead_letters.counts.items()},
         peers=[peer.decode("ascii", errors="backslashreplace") for peer in peers],
         stalls=watch.stalls if watch is not None else 0,
+        # A recorder may be anything that takes messages; the one of framewire.capture counts them.
+        captured=getattr(recorder, "captured", 0),
+        capture_dropped=getattr(recorder, "dropped", 0),
     )
 
 

@@ -33,9 +33,10 @@ class Recorder(Protocol):
 class Tap:
     """A node's end of a recorder."""
 
-    __slots__ = ("_now", "_record")
+    __slots__ = ("_now", "_record", "recorder")
 
     def __init__(self, recorder: Recorder, now: Callable[[], float]) -> None:
+        self.recorder = recorder
         self._record = recorder.record
         self._now = now
 

@@ -1,0 +1,250 @@
+"""The threads behind a recorder: one that writes what was recorded, one that seals what was written.
+
+They are two, so that a large segment can be compressed for as long as that takes while what a kill would lose
+stays as little as it should be. Whatever goes wrong with the disk, the writer keeps what it has in hand and
+tries again: how much may pile up meanwhile is the queue's business, and what the queue refuses is counted
+there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import queue
+import threading
+import time
+from itertools import chain
+
+import pyarrow as pa
+
+from framewire.capture.bodies import cut_body
+from framewire.capture.columns import Records, batch_of
+from framewire.capture.places import Place
+from framewire.capture.retention import prune
+from framewire.capture.sealing import seal
+from framewire.capture.settings import CaptureSettings
+from framewire.capture.spool import OpenSegment, abandoned
+from framewire.capture.waiting import Waiting
+
+__all__ = ["Complaints", "Sealer", "Writer"]
+
+log = logging.getLogger("framewire.capture")
+
+_AT_ONCE = 4
+"""Pieces that are written in one go: a busy node lets the writer have the interpreter once every 5 ms."""
+_HURRY = 2000
+"""Records behind which the writer does not let the node go first any more, but takes turns with it."""
+_HASTE = 0.5
+"""The share of the time that a message may wait after which writing begins."""
+_RETRY = 1.0
+"""Seconds between attempts to seal what could not be sealed."""
+
+
+class Complaints:
+    """What is wrong with the disk: the last problem at hand, the log never flooded."""
+
+    def __init__(self, place: str, *, every: float = 1.0) -> None:
+        self._place = place
+        self._every = every
+        self._last = float("-inf")
+        self.problem: str | None = None
+
+    def add(self, what: str, problem: BaseException) -> None:
+        """Something could not be done; it will be tried again."""
+        self.problem = f"{what}: {problem}"
+        if time.monotonic() - self._last >= self._every:
+            self._last = time.monotonic()
+            log.warning("capture to %s: %s: %s; trying again", self._place, what, problem)
+
+    def settle(self) -> None:
+        """It works again."""
+        if self.problem is not None:
+            self.problem = None
+            log.info("capture to %s works again", self._place)
+
+
+class Writer(threading.Thread):
+    """Writes what waits to the open segment, often, and hands the segment on when it is full or old enough."""
+
+    def __init__(
+        self, node: bytes, place: Place, settings: CaptureSettings, waiting: Waiting, sealer: Sealer
+    ) -> None:
+        super().__init__(name="framewire capture writer", daemon=True)
+        self.written = 0
+        self.complaints = Complaints(place.name)
+        self._node = node
+        self._place = place
+        self._settings = settings
+        self._waiting = waiting
+        self._sealer = sealer
+        self._segment: OpenSegment | None = None
+        self._began = 0.0
+        self._in_hand: list[pa.Buffer] = []
+        self._count = 0
+        self._ending = threading.Event()
+
+    def run(self) -> None:
+        interval = self._settings.batch_seconds * _HASTE
+        while not self._ending.is_set():
+            self._waiting.wake.wait(interval)
+            self._waiting.wake.clear()
+            self._write_all()
+            self._rotate()
+            if self._in_hand:
+                self._ending.wait(interval)  # the disk does not take it, and a full queue must not make this spin
+        self._write_all()
+        if self._in_hand:
+            self._give_up()
+        self._hand_on()
+        self._sealer.end()
+
+    def end(self) -> None:
+        """Write what waits, and end."""
+        self._ending.set()
+        self._waiting.wake.set()
+
+    def _write_all(self) -> None:
+        while True:
+            if not self._in_hand:
+                self._take()
+            if not self._in_hand:
+                return
+            try:
+                self._append()
+            except Exception as problem:  # noqa: BLE001 - whatever it is, this thread must not end of it
+                self.complaints.add("cannot write", problem)
+                return
+
+    def _take(self) -> None:
+        """Get the next batches in hand. Between any two of them the node has its turn, if it can be."""
+        for _ in range(_AT_ONCE):
+            records = self._waiting.take()
+            if not len(records):
+                break
+            if not self._hold(records):
+                for single in records.singles():
+                    if not self._hold(single):
+                        self._waiting.lose(1)
+                        log.error("a message cannot be recorded: %.200r", single)
+            if self._waiting.left() < _HURRY:
+                time.sleep(0)
+        if not self._in_hand:
+            self._waiting.written()
+
+    def _hold(self, records: Records) -> bool:
+        """Get records in hand as a batch; not if any of them is nothing that can be written."""
+        try:
+            self._in_hand.append(self._batch(records).serialize())
+        except Exception:
+            log.debug("%d messages cannot become a batch", len(records), exc_info=True)
+            return False
+        self._count += len(records)
+        return True
+
+    def _batch(self, records: Records) -> pa.RecordBatch:
+        limit = self._settings.body_limit
+        if limit is not None:
+            cut = [cut_body(frames, limit) for frames in records.messages()]
+            records = dataclasses.replace(records, frames=list(chain.from_iterable(cut)))
+        return batch_of(self._node, records)
+
+    def _append(self) -> None:
+        if self._segment is None:
+            self._segment = OpenSegment.create(self._place.spool, self._node)
+            self._began = time.monotonic()
+        self._segment.append(self._in_hand)
+        self.written += self._count
+        self._in_hand, self._count = [], 0
+        self._waiting.written()
+        self.complaints.settle()
+        self._rotate()
+
+    def _rotate(self) -> None:
+        settings, segment = self._settings, self._segment
+        if segment is not None and (
+            segment.size >= settings.seal_bytes or time.monotonic() - self._began >= settings.seal_seconds
+        ):
+            self._hand_on()
+
+    def _give_up(self) -> None:
+        while len(self._waiting.take()):
+            pass
+        lost = len(self._waiting)
+        self._waiting.lose_all()
+        self._in_hand = []
+        log.error("capture to %s: %d messages could not be written before the end", self._place.name, lost)
+
+    def _hand_on(self) -> None:
+        if self._segment is not None:
+            self._sealer.seal(self._segment)
+            self._segment = None
+
+
+class Sealer(threading.Thread):
+    """Seals segments: first those that a crash left, then those of its node; then removes what is too old."""
+
+    def __init__(self, place: Place, settings: CaptureSettings) -> None:
+        super().__init__(name="framewire capture sealer", daemon=True)
+        self.segments = 0
+        self.complaints = Complaints(place.name)
+        self._place = place
+        self._settings = settings
+        self._coming: queue.SimpleQueue[OpenSegment | None] = queue.SimpleQueue()
+        self._left: list[OpenSegment] = []
+
+    def seal(self, segment: OpenSegment) -> None:
+        """Seal a segment when its turn comes."""
+        self._coming.put(segment)
+
+    def end(self) -> None:
+        """Seal what is there, and end. What cannot be sealed stays where it is, for whoever comes next."""
+        self._coming.put(None)
+
+    def run(self) -> None:
+        self._adopt()
+        ending = False
+        while not ending:
+            try:
+                segment = self._coming.get(timeout=_RETRY if self._left else None)
+            except queue.Empty:
+                segment = None
+            else:
+                ending = segment is None
+            if segment is not None:
+                self._left.append(segment)
+            self._seal_all(stubborn=ending)
+        for segment in self._left:
+            segment.close()
+
+    def _adopt(self) -> None:
+        try:
+            for segment in abandoned(self._place.spool):
+                log.info("sealing %s, which was left open", segment.path)
+                self._left.append(segment)
+        except OSError as problem:
+            self.complaints.add("cannot look for what was left open", problem)
+        self._seal_all()
+
+    def _seal_all(self, *, stubborn: bool = False) -> None:
+        """Seal what is left, until something fails; that is the last to be tried the next time."""
+        for _ in range(len(self._left)):
+            segment = self._left.pop(0)
+            try:
+                seal(self._place, segment)
+            except Exception as problem:  # noqa: BLE001 - any filesystem may be the target, with errors of its own
+                self.complaints.add("cannot seal a segment", problem)
+                self._left.append(segment)
+                if not stubborn:
+                    return
+            else:
+                self.segments += 1
+                self.complaints.settle()
+                self._prune()
+
+    def _prune(self) -> None:
+        if self._settings.keep_seconds is None and self._settings.keep_bytes is None:
+            return
+        try:
+            prune(self._place, keep_seconds=self._settings.keep_seconds, keep_bytes=self._settings.keep_bytes)
+        except Exception as problem:  # noqa: BLE001 - same
+            self.complaints.add("cannot remove old segments", problem)

@@ -1,0 +1,154 @@
+"""The queue between a node and the disk: bounded, and honest about what it refused."""
+
+import threading
+
+import pytest
+from tests.capture.recording import frames_of
+from tests.node.running import until
+
+from framewire.capture.settings import CaptureSettings
+from framewire.capture.waiting import Waiting
+
+
+def filled(count, **options):
+    waiting = Waiting(CaptureSettings(**options))
+    record = waiting.taker()
+    for number in range(count):
+        record("sent", b"peer", frames_of(number))
+    return waiting, record
+
+
+def test_records_come_out_as_they_went_in():
+    waiting, record = filled(2)
+    first = waiting.take()
+    record("sent", b"peer", frames_of(2))
+    record("dead", b"other", [b"a", b"bc"], "no_route")
+    rest = waiting.take()
+    assert first.messages() == [frames_of(0), frames_of(1)]
+    assert rest.messages() == [frames_of(2), [b"a", b"bc"]]
+    assert (rest.directions, rest.peers, rest.reasons) == (
+        ["sent", "dead"],
+        [b"peer", b"other"],
+        [None, "no_route"],
+    )
+    assert first.at == sorted(first.at)
+
+
+def test_many_records_come_out_in_their_order_too():
+    waiting, _ = filled(5000)
+    found = []
+    while len(taken := waiting.take()):
+        found += taken.messages()
+    assert found == [frames_of(number) for number in range(5000)]
+
+
+def test_no_more_records_wait_than_may():
+    waiting, _ = filled(500, queue_records=100)
+    assert (len(waiting), waiting.dropped) == (100, 400)
+
+
+def test_what_the_writer_has_in_hand_still_takes_room():
+    waiting, record = filled(60, queue_records=100)
+    waiting.take()
+    for _ in range(41):
+        record("sent", b"peer", frames_of())
+    assert (len(waiting), waiting.dropped) == (100, 1)
+    waiting.written()
+    record("sent", b"peer", frames_of())
+    assert (len(waiting), waiting.dropped) == (41, 1)
+
+
+@pytest.mark.parametrize("where", [2, -1, 10])
+def test_large_messages_do_not_take_more_memory_than_they_may(where):
+    waiting = Waiting(CaptureSettings(queue_bytes=1_000_000))
+    record = waiting.taker()
+    frames = frames_of() + [b""] * 20  # so many that all of them are looked at
+    frames[where] = b"x" * 100_000
+    for _ in range(50):
+        record("sent", b"peer", frames)
+    assert len(waiting) in (8, 9)
+    assert waiting.dropped == 50 - len(waiting)
+
+
+def test_the_body_of_an_ordinary_message_counts():
+    waiting = Waiting(CaptureSettings(queue_bytes=1_000_000))
+    record = waiting.taker()
+    for version in (1, 5) * 25:
+        record("sent", b"peer", frames_of(body=b"x" * 100_000, version=version))
+    assert len(waiting) in (8, 9)
+
+
+def test_a_message_that_is_larger_than_all_the_room_has_it_to_itself():
+    waiting = Waiting(CaptureSettings(queue_bytes=100_000))
+    record = waiting.taker()
+    for _ in range(3):
+        record("sent", b"peer", frames_of(body=b"x" * 500_000))
+    assert (len(waiting), waiting.dropped) == (1, 2)
+    waiting.take()
+    waiting.written()
+    record("sent", b"peer", frames_of(body=b"x" * 500_000))
+    assert (len(waiting), waiting.dropped) == (1, 2)
+
+
+def test_a_node_that_waits_goes_on_when_there_is_room():
+    waiting, record = filled(10, queue_records=10, on_full="wait")
+    went_on = threading.Event()
+
+    def one_more():
+        record("sent", b"peer", frames_of())
+        went_on.set()
+
+    thread = threading.Thread(target=one_more)
+    thread.start()
+    assert not went_on.wait(0.05)
+    waiting.take()
+    waiting.written()
+    assert went_on.wait(10)
+    thread.join()
+    assert (len(waiting), waiting.dropped) == (1, 0)
+
+
+def test_a_node_that_has_waited_in_vain_does_not_wait_for_every_message():
+    waiting, record = filled(10, queue_records=10, on_full="wait", wait_limit=0.5)
+    for _ in range(1000):
+        record("sent", b"peer", frames_of())
+    assert waiting.dropped == 1000
+    waiting.take()
+    waiting.written()
+    record("sent", b"peer", frames_of())
+    assert (len(waiting), waiting.dropped) == (1, 1000)
+
+
+def test_nothing_is_lost_or_mixed_up_while_one_thread_adds_and_another_takes():
+    waiting = Waiting(CaptureSettings(queue_records=1_000_000, queue_bytes=1 << 40))
+    record = waiting.taker()
+    count, taken = 50_000, []
+    done = threading.Event()
+
+    def take():
+        while not done.is_set() or len(waiting):
+            records = waiting.take()
+            taken.extend(zip(records.peers, records.messages(), strict=True))
+            waiting.written()
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    for number in range(count):
+        record("sent", b"%d" % number, [b"%d" % number] * (number % 5))
+    done.set()
+    until(lambda: not thread.is_alive())
+    assert [peer for peer, _ in taken] == [b"%d" % number for number in range(count)]
+    assert all(frames == [peer] * (int(peer) % 5) for peer, frames in taken)
+
+
+def test_what_comes_after_the_end_is_refused_and_counted():
+    waiting, record = filled(10, on_full="wait")
+    waiting.close()
+    record("sent", b"peer", frames_of())
+    assert (len(waiting), waiting.dropped) == (10, 1)
+
+
+def test_the_writer_is_woken_before_there_is_no_room():
+    waiting, _ = filled(60, queue_records=100)
+    assert waiting.wake.is_set()
+    assert waiting.dropped == 0
