@@ -1,0 +1,149 @@
+"""What decoding on Spark costs, beside a plain scan of the same frames and beside the Python codec, in one run.
+
+    python bench/spark.py [--messages N ...] [--rounds N] [--json FILE] [--check]
+
+The captures are made up by ``framewire synth``. The yardstick reads every frame and adds up their lengths, and does
+nothing else; all results go to Spark's ``noop`` sink. Rounds are interleaved, and a row shows medians over them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+from pyspark.sql import functions as F  # noqa: N812
+
+from framewire.security import DomainKey, KeyRing
+from framewire.spark import decode, session, verify
+from framewire.wire import WireError
+from framewire.wire import decode as decode_one
+
+GOALS = {"decode": ("at most", 3.0), "decode and verify": ("at most", 5.0), "Python codec": ("at least", 4.0)}
+GROWTH = 4.3
+
+
+def made_up(folder, count):
+    target = Path(folder) / str(count)
+    command = [
+        sys.executable,
+        "-m",
+        "framewire",
+        "synth",
+        "--messages",
+        str(count),
+        "--seed",
+        "1",
+        "-o",
+        str(target),
+    ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+    captures = target / "captures"
+    return str(captures if captures.exists() else target)
+
+
+def every_domain(rows):
+    """A ring with a key for each domain of the messages, so that every signature is computed."""
+    found = decode(rows).where("domain <> ''").select("domain", "identity").distinct().collect()
+    identities = {}
+    for row in found:
+        identities.setdefault(row["domain"], []).append(bytes(row["identity"]))
+    return KeyRing([DomainKey(domain, b"k" * 32) for domain in identities], identities)
+
+
+def by_python(batches):
+    """The Python codec over the same rows: all numbers and the body, as a user would write it."""
+    for batch in batches:
+        identities, hops, bodies, errors = [], [], [], []
+        for frames in batch.column("frames").to_pylist():
+            try:
+                message = decode_one(frames)
+            except WireError as problem:
+                identities.append(None)
+                hops.append(None)
+                bodies.append(None)
+                errors.append(problem.reason)
+            else:
+                identities.append(message.identity)
+                hops.append(message.hops)
+                bodies.append(message.body)
+                errors.append(None)
+        arrays = [pa.array(identities, pa.binary()), pa.array(hops, pa.int32()), pa.array(bodies, pa.binary())]
+        yield pa.record_batch([*arrays, pa.array(errors, pa.string())], ["identity", "hops", "body", "error"])
+
+
+def plans(rows):
+    touched = F.aggregate("frames", F.lit(0), lambda sum_, frame: sum_ + F.length(frame))
+    decoded = decode(rows).drop("frames")
+    return {
+        "scan": rows.select("at", touched.alias("size")),
+        "decode": decoded,
+        "decode and verify": verify(decoded, every_domain(rows)),
+        "Python codec": rows.select("frames").mapInArrow(
+            by_python, "identity binary, hops int, body binary, error string"
+        ),
+    }
+
+
+def seconds(plan):
+    started = time.perf_counter()
+    plan.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - started
+
+
+def measured(spark, folder, counts, rounds):
+    work = {count: plans(spark.read.parquet(made_up(folder, count))) for count in counts}
+    taken = {count: {name: [] for name in work[count]} for count in counts}
+    for number in range(rounds + 1):
+        for count in counts:
+            for name, plan in work[count].items():
+                took = seconds(plan)
+                if number:  # the first round warms the JVM up
+                    taken[count][name].append(took)
+    return taken
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--messages", type=int, nargs="+", default=[1_000_000, 4_000_000], help="how many messages")
+    parser.add_argument("--rounds", type=int, default=3, help="how many rounds to take the median of (3)")
+    parser.add_argument("--master", default="local[2]", help="where to run (local[2])")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
+    parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
+    options = parser.parse_args()
+    counts = sorted(options.messages)
+    spark = session(options.master)
+    with tempfile.TemporaryDirectory() as folder:
+        taken = measured(spark, folder, counts, options.rounds)
+    print(f"Spark {spark.version}, {options.master}, Python {platform.python_version()}, {options.rounds} rounds")
+    spark.stop()
+    rows = []
+    for count in counts:
+        for name, times in taken[count].items():
+            beside = taken[count]["decode" if name == "Python codec" else "scan"]
+            ratio = median(mine / other for mine, other in zip(times, beside, strict=True))
+            bound, goal = GOALS.get(name, ("", None))
+            met = goal is None or (ratio <= goal if bound == "at most" else ratio >= goal)
+            verdict = f" ({bound} {goal:g})  {'ok' if met else 'missed'}" if goal else ""
+            print(f"{count:>10,} {name:<18} {median(times):8.2f} s   {ratio:5.2f}x{verdict}")
+            rows.append({"messages": count, "kind": name, "seconds": median(times), "ratio": ratio, "met": met})
+    for few, many in pairwise(counts):
+        times = zip(taken[many]["decode"], taken[few]["decode"], strict=True)
+        ratio, goal = median(more / less for more, less in times), GROWTH * many / few / 4
+        print(f"{many:,} messages against {few:,}: {ratio:.2f}x (at most {goal:.2f})")
+        rows.append({"kind": "growth", "ratio": ratio, "met": ratio <= goal})
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=2) + "\n", encoding="utf-8")
+    return 1 if options.check and not all(row["met"] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,107 @@
+"""A Spark session that just works: the right Python, a Java, enough memory, UTC and quiet logs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from framewire.errors import ConfigError
+from framewire.spark.java import java_home
+
+__all__ = ["driver_memory", "session"]
+
+_GIB = 1 << 30
+_QUIET = Path(__file__).with_name("log4j2.properties")
+
+
+def session(master: str | None = None, *, app_name: str = "framewire", **conf: object) -> SparkSession:
+    """A session, on this machine unless ``master`` names a cluster or (``sc://…``) a Spark Connect server.
+
+    ``conf`` are Spark's own settings; as a name in Python has no dots, ``_`` stands for ``.``:
+    ``session(spark_sql_shuffle_partitions=8)``.
+    """
+    settings = _settings(conf)
+    master = master or os.environ.get("MASTER") or "local[*]"
+    if master.startswith("sc://"):
+        builder = SparkSession.builder.remote(master)
+        preset = {"spark.sql.session.timeZone": "UTC"}
+        return _configured(builder, app_name, preset | settings).getOrCreate()
+    local = master.startswith("local")
+    builder = _configured(SparkSession.builder.master(master), app_name, _preset(local=local) | settings)
+    with _environment(_needed(local=local)):
+        return builder.getOrCreate()
+
+
+def _settings(conf: Mapping[str, object]) -> dict[str, str]:
+    settings = {name.replace("_", "."): _text(value) for name, value in conf.items()}
+    unknown = [name for name in settings if not name.startswith("spark.")]
+    if unknown:
+        problems = [f"{name}: not a setting of Spark; those begin with spark_ (or spark.)" for name in unknown]
+        raise ConfigError("session", problems)
+    return settings
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _configured(builder: SparkSession.Builder, app_name: str, settings: Mapping[str, str]) -> SparkSession.Builder:
+    builder = builder.appName(app_name)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def _preset(*, local: bool) -> dict[str, str]:
+    preset = {
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_QUIET.as_uri()}",
+    }
+    if local:
+        preset["spark.driver.memory"] = f"{driver_memory() // (1 << 20)}m"
+        preset["spark.driver.host"] = "localhost"
+        preset["spark.driver.bindAddress"] = "127.0.0.1"
+    return preset
+
+
+def driver_memory() -> int:
+    """Half of what this machine, or the container around us, has: at least 1 GiB, at most 16."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = Path("/sys/fs/cgroup/memory.max")
+    if limit.exists() and (allowed := limit.read_text().strip()).isdigit():
+        memory = min(memory, int(allowed))
+    return min(max(memory // 2, _GIB), 16 * _GIB)
+
+
+def _needed(*, local: bool) -> dict[str, str]:
+    """What the JVM must find in its environment when it starts.
+
+    A local session works with this very Python. On a cluster the workers have a Python of their own, and a path of
+    this machine would be nonsense there.
+    """
+    needed = {"JAVA_HOME": str(java_home())}
+    if local:
+        needed |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    return needed
+
+
+@contextmanager
+def _environment(needed: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in needed}
+    os.environ.update(needed)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
