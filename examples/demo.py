@@ -1,8 +1,8 @@
 """What framewire does today, in a minute: `make demo`.
 
 It shows the wire (recorded messages, taken apart, verified, and refused), a node at work (a flow through several
-actors, a broadcast, a failure, an overload) and two processes (found, used, killed), and it checks what it shows:
-if a figure is not what it must be, the demo fails.
+actors, a broadcast, a failure, an overload), two processes (found, used, killed), and what they recorded, recovered
+and read back on Spark; and it checks what it shows: if a figure is not what it must be, the demo fails.
 """
 
 import asyncio
@@ -24,6 +24,8 @@ from framewire.cli import main as framewire
 from framewire.wire import encode
 
 console = Console(highlight=False)
+ORDERS = 2002
+"""That go to the other process."""
 here = Path(__file__).parent
 
 
@@ -114,7 +116,11 @@ def chapter(title: str) -> Iterator[None]:
 
 
 def inspect(*arguments: str, stdin: str | None = None) -> tuple[int, str]:
-    result = CliRunner().invoke(framewire, ["inspect", *arguments], input=stdin, color=console.is_terminal)
+    return command("inspect", *arguments, stdin=stdin)
+
+
+def command(*arguments: str, stdin: str | None = None) -> tuple[int, str]:
+    result = CliRunner().invoke(framewire, arguments, input=stdin, color=console.is_terminal)
     return result.exit_code, result.stdout
 
 
@@ -198,23 +204,27 @@ class Warehouse(Stock):
         raise AssertionError("nobody waits that long")
 
 
-async def the_warehouse(address: str) -> None:
+async def the_warehouse(address: str, captures: str) -> None:
     """What the other process does."""
-    async with fw.Node(peers=[address], heartbeat=0.2) as node:
+    async with fw.Node(peers=[address], heartbeat=0.2, capture=captures) as node:
         await node.host(Warehouse(), concurrency=8)
         await node.serve()
 
 
-async def the_cluster() -> None:
-    async with fw.Node(bind="tcp://127.0.0.1:*", heartbeat=0.2, route_grace=20, timeout=30) as node:
-        warehouse = await asyncio.create_subprocess_exec(sys.executable, __file__, node.uri)
+async def the_cluster(captures: str) -> None:
+    async with fw.Node(
+        bind="tcp://127.0.0.1:*", heartbeat=0.2, route_grace=20, timeout=30, capture=captures
+    ) as node:
+        warehouse = await asyncio.create_subprocess_exec(sys.executable, __file__, node.uri, captures)
         try:
             with chapter("8. Another process, asked before it is there"):
                 started = time.perf_counter()
                 await node.hub.ask(Order(1, "tea", 1), Reserved)
                 console.print(f"  found and answered after {time.perf_counter() - started:.1f} s")
                 started = time.perf_counter()
-                answers = await asyncio.gather(*(node.hub.ask(Order(n, "cup", 1), Reserved) for n in range(2000)))
+                answers = await asyncio.gather(
+                    *(node.hub.ask(Order(n, "cup", 1), Reserved) for n in range(ORDERS - 2))
+                )
                 rate = len(answers) / (time.perf_counter() - started)
                 console.print(f"  {len(answers)} orders more, {rate:,.0f} a second")
                 check("every answer is right", holds=all(answer.cents == 900 for answer in answers))
@@ -235,11 +245,58 @@ async def the_cluster() -> None:
             await warehouse.wait()
 
 
+def the_recording(captures: str) -> None:
+    with chapter("10. Everything they said was recorded, by the killed process too"):
+        code, shown = command("capture", "recover", captures)
+        console.out(shown, end="", highlight=False)
+        check("what the killed process left open is sealed", holds=code == 0 and "1" in shown)
+        code, shown = command("capture", "stats", captures)
+        console.out(shown, end="", highlight=False)
+        check("the recordings can be read", holds=code == 0)
+    with chapter("11. The recordings on Spark: decoded in the JVM, without a line of Python on any worker"):
+        from framewire import spark  # noqa: PLC0415 - only this chapter waits for it
+
+        session = spark.session("local[2]")
+        messages = spark.decode(session.read.parquet(captures))
+        counts = messages.groupBy("direction", messages.identity.cast("string")).count().collect()
+        for direction, identity, count in sorted(counts):
+            console.print(f"  {direction:10} {identity or 'not a message':15} {count:6,}")
+        counted = {(direction, identity): count for direction, identity, count in counts}
+        answered = {counted["received", "shop.reserved"], counted["delivered", "shop.reserved"]}
+        check(
+            "every order and every answer is there", holds=answered == {counted["sent", "shop.order"]} == {ORDERS}
+        )
+        lost = ORDERS - counted["received", "shop.order"]
+        console.print(f"  the killed process took {lost:,} of its own records with it: its last 200 ms, at most")
+    with chapter("12. And as tables: what became of every flow, and who talked to whom how fast"):
+        lake = f"{captures}-lake"
+        spark.Pipeline(captures, lake, spark=session).run()
+        session.stop()
+        edges = "select message, sum(sent) sent, max(p50_us)::int p50_us, max(p99_us)::int p99_us from edges"
+        for question in (
+            "select outcome, count(*) flows, avg(duration_us)::int mean_us from flows group by all order by all",
+            f"{edges} group by all order by all",
+        ):
+            code, shown = command("query", question, "--lake", lake)
+            console.out(shown, end="", highlight=False)
+            check("the lake answers", holds=code == 0)
+        code, shown = command(
+            "query", "select count(*) n from flows where outcome = 'completed'", "--json", "--lake", lake
+        )
+        check("every flow that was answered is completed", holds=json.loads(shown)["n"] == ORDERS)
+        code, shown = command("query", "select min(flow) flow from flows where hops = 2", "--json", "--lake", lake)
+        code, shown = command("flow", json.loads(shown)["flow"], "--lake", lake)
+        console.out(shown, end="", highlight=False)
+        check("one of them as a waterfall", holds=code == 0)
+
+
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        fw.run(the_warehouse(sys.argv[1]))
+        fw.run(the_warehouse(*sys.argv[1:]))
         sys.exit()
     the_wire()
     fw.run(the_node())
-    fw.run(the_cluster())
+    with tempfile.TemporaryDirectory() as folder:
+        fw.run(the_cluster(f"{folder}/captures"))
+        the_recording(f"{folder}/captures")
     console.print("\nNext: [bold]examples/hello.py[/], [bold]docs/[/], and `framewire inspect --help`.")

@@ -17,8 +17,12 @@ __all__ = ["main"]
 
 _COMMANDS = {
     "capture": "Look at what nodes have recorded, and take care of it.",
+    "flow": "Show what happened in one flow, message by message.",
     "inspect": "Show recorded messages, frame by frame.",
+    "pipeline": "Turn captures into tables of flows, hops, losses and more.",
+    "query": "Ask a lake a question in SQL.",
     "rendezvous": "Run a server through which nodes find each other.",
+    "replay": "Send recorded messages to a live cluster again.",
     "synth": "Write the captures of a made-up cluster, and the truth about it.",
 }
 """Every command, with its line in the help. Command ``x`` is the function ``x`` of ``framewire.cli.x``."""

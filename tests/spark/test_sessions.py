@@ -7,7 +7,7 @@ import pytest
 
 from framewire.errors import ConfigError, UsageError
 from framewire.spark import java, session
-from framewire.spark.session import driver_memory
+from framewire.spark.sessions import driver_memory
 
 
 def fake_java(home, banner):

@@ -1,0 +1,160 @@
+"""A batch of captures becomes part of ``messages`` and ``quarantine``: read once, written once, every row once.
+
+Rows come twice when a segment does. To find that out, only the keys are looked at, after the batch is written
+beside the tables; it is written anew without the copies only if there are any. So whole messages are never shuffled
+to drop copies that are hardly ever there.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, Observation
+from pyspark.sql import functions as F  # noqa: N812
+
+from framewire.security import KeyRing
+from framewire.spark.arriving import LATE, arriving
+from framewire.spark.columns import quoted
+from framewire.spark.lake import Lake
+from framewire.spark.tables import TABLES
+
+__all__ = ["SEGMENT", "Taken", "take_in"]
+
+SEGMENT = "segment"
+"""The column of captured rows that names their file."""
+_NEARLY = 0.01
+
+_KEY = ["at", "node", "direction", "peer", "digest_a", "digest_b"]
+_FILED = ["fault", "date", "bucket"]
+_STAGE = "arriving"
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a batch brought."""
+
+    segments: int = 0
+    rows: int = 0
+    late: int = 0
+    quarantined: int = 0
+    newest_us: int | None = None
+    """The latest time in it that can be believed."""
+    buckets: set[int] = field(default_factory=set)
+    """Where it has new messages."""
+
+
+def take_in(
+    lake: Lake,
+    captured: DataFrame,
+    batch: int,
+    *,
+    keys: KeyRing | None,
+    oldest_us: int | None,
+    believable_us: int,
+    keep_frames: bool,
+) -> Taken:
+    """Put a batch into ``messages`` and ``quarantine``, whether or not it was done before."""
+    oldest = None if oldest_us is None else _EPOCH + dt.timedelta(microseconds=oldest_us)
+    files = Observation(f"framewire segments {batch}")
+    counted = captured.observe(files, F.approx_count_distinct(SEGMENT, _NEARLY).alias("segments"))
+    rows = arriving(counted, keys, oldest, keep_frames=keep_frames)
+    filed = rows.withColumns(lake.periods.filing(lake.periods.bucket_of(F.col("at"))))
+    seen = Observation(f"framewire batch {batch}")
+    micros = F.unix_micros("at")
+    watched = filed.observe(
+        seen,
+        F.count(F.lit(1)).alias("rows"),
+        F.count(F.when(F.col("fault") == LATE, 1)).alias("late"),
+        F.max(F.when(micros <= believable_us, micros)).alias("newest"),
+    )
+    stage = lake.staging(_STAGE)
+    lake.write(watched, stage, _FILED)
+    found = seen.get
+    _without_copies(lake, stage, batch)
+    taken = Taken(int(files.get["segments"]), int(found["rows"]), int(found["late"]), newest_us=found["newest"])
+    taken.buckets = _move_messages(lake, stage, batch)
+    taken.quarantined = _quarantine(lake, stage, batch)
+    lake.files.remove(stage)
+    return taken
+
+
+def _staged(lake: Lake, stage: str) -> DataFrame:
+    columns = TABLES["messages"].columns
+    schema = ", ".join(f"`{name}` {kind}" for name, (kind, _) in columns.items())
+    return (
+        lake.spark.read.schema(f"{schema}, fault string, date date, bucket string").format(lake.format).load(stage)
+    )
+
+
+def _without_copies(lake: Lake, stage: str, batch: int) -> None:
+    """Write the batch anew if it holds rows twice, or rows that an earlier batch brought."""
+    staged = _staged(lake, stage)
+    buckets = {
+        lake.periods.number(date.removeprefix("date="), bucket.removeprefix("bucket="))
+        for fault in _faults(lake, stage)
+        for date in lake.files.names(f"{stage}/{fault}")
+        for bucket in lake.files.names(f"{stage}/{fault}/{date}")
+    }
+    earlier = [_earlier(lake, table, buckets, batch) for table in ("messages", "quarantine")]
+    before = earlier[0].unionByName(earlier[1])
+    keys = staged.select(*_KEY).withColumn("is_new", F.lit(1))
+    every = keys.unionByName(before.withColumn("is_new", F.lit(0)))
+    twice = every.groupBy(*_KEY).agg(F.count("*").alias("times"), F.max("is_new").alias("any_new"))
+    if twice.where("times > 1 and any_new = 1").isEmpty():
+        return
+    fresh = staged.dropDuplicates(_KEY).join(before, _KEY, "left_anti")
+    again = f"{stage}-again"
+    lake.write(fresh, again, _FILED)
+    lake.files.move(again, stage)
+
+
+def _earlier(lake: Lake, table: str, buckets: set[int], batch: int) -> DataFrame:
+    """The keys that other batches have brought. A batch that is done again must not see itself."""
+    places = [
+        f"{place}/{name}"
+        for place in (lake.place(table, bucket) for bucket in sorted(buckets))
+        for name in lake.files.names(place)
+        if name.startswith("batch=") and name != f"batch={batch}"
+    ]
+    rows = lake.read_places(table, places)
+    if table == "messages":
+        return rows.select(*_KEY)
+    digests = {f"digest_{half}": F.xxhash64(F.lit(seed), F.col("frames")) for half, seed in (("a", 1), ("b", 2))}
+    return rows.withColumns(digests).select(*_KEY)
+
+
+def _faults(lake: Lake, stage: str) -> list[str]:
+    return [name for name in lake.files.names(stage) if name.startswith("fault=")]
+
+
+def _move_messages(lake: Lake, stage: str, batch: int) -> set[int]:
+    buckets = set()
+    fine = f"{stage}/fault=none"
+    for date in lake.files.names(fine):
+        for name in lake.files.names(f"{fine}/{date}"):
+            bucket = lake.periods.number(date.removeprefix("date="), name.removeprefix("bucket="))
+            lake.files.move(f"{fine}/{date}/{name}", f"{lake.place('messages', bucket)}/batch={batch}")
+            buckets.add(bucket)
+    return buckets
+
+
+def _quarantine(lake: Lake, stage: str, batch: int) -> int:
+    """File what is no message; there is so little of it that it is read and written once more."""
+    if not any(name != "fault=none" for name in _faults(lake, stage)):
+        return 0
+    seen = Observation(f"framewire quarantine {batch}")
+    faulty = _staged(lake, stage).where(F.col("fault") != "none")
+    told = faulty.withColumns({"error": F.col("fault"), "batch": F.lit(batch).cast("bigint")})
+    rows = told.select(*map(quoted, TABLES["quarantine"].names)).observe(seen, F.count(F.lit(1)).alias("rows"))
+    second = lake.staging("quarantine")
+    lake.write(rows, second, TABLES["quarantine"].filed_under)
+    for date in lake.files.names(second):
+        for bucket in lake.files.names(f"{second}/{date}") if date.startswith("date=") else ():
+            for name in lake.files.names(f"{second}/{date}/{bucket}"):
+                lake.files.move(
+                    f"{second}/{date}/{bucket}/{name}", f"{lake.root}/quarantine/{date}/{bucket}/{name}"
+                )
+    lake.files.remove(second)
+    return int(seen.get["rows"])

@@ -1,0 +1,122 @@
+"""One flow in the terminal and as JSON."""
+
+import datetime as dt
+import json
+
+import pytest
+from click.testing import CliRunner
+from tests.spark.lake_rows import BEGIN, after, flow_id, make_lake
+from tests.spark.storied import FLOW, make_storied_lake
+
+from framewire.cli import main
+
+NEXT_DAY = BEGIN + dt.timedelta(days=1)
+
+
+@pytest.fixture
+def lake(tmp_path):
+    return make_storied_lake(tmp_path / "lake")
+
+
+def show(*arguments, monkeypatch=None):
+    if monkeypatch is not None:
+        monkeypatch.setenv("COLUMNS", "140")
+    return CliRunner().invoke(main, ["flow", *map(str, arguments)])
+
+
+def story(lake, wanted=FLOW):
+    done = show(wanted, "--lake", lake, "--json")
+    assert done.exit_code == 0, done.output
+    return json.loads(done.output)
+
+
+def test_messages_are_told_in_order_by_the_clock_of_the_origin(lake):
+    told = [
+        (leg["message"], leg["from"], leg["to"], leg["sent_us"], leg["received_us"]) for leg in story(lake)["legs"]
+    ]
+    assert told == [
+        ("stock.reserve v1", "shop", "stock", 0, 5000),
+        ("mail.send v1", "stock", "shop", 14_000, None),
+        ("audit.note v1", "stock", "stock", None, None),
+        ("stock.reserved v1", "stock", "shop", 16_000, 21_000),
+    ]
+
+
+def test_each_message_has_its_fate(lake):
+    fates = {leg["message"]: (leg["fate"], leg["reason"], leg["to_hub"]) for leg in story(lake)["legs"]}
+    assert fates == {
+        "stock.reserve v1": ("delivered", None, False),
+        "mail.send v1": ("lost", None, False),
+        "audit.note v1": ("dead", "no_route", False),
+        "stock.reserved v1": ("delivered", None, True),
+    }
+
+
+def test_waiting_and_working_are_told_apart(lake):
+    leg = story(lake)["legs"][0]
+    assert (leg["received_us"], leg["handed_us"], leg["done_us"]) == (5000, 6000, 16_000)
+
+
+def test_the_beginning_of_an_id_is_enough(lake):
+    assert story(lake, FLOW[:6])["flow"] == FLOW
+
+
+def test_the_waterfall_shows_way_work_fate_and_the_slowest_step(lake, monkeypatch):
+    done = show(FLOW, "--lake", lake, monkeypatch=monkeypatch)
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    (asked,) = [line for line in lines if "stock.reserve v1" in line and "shop → stock" in line]
+    assert "5.0 ms" in asked
+    assert "10.0 ms" in asked
+    assert "handled" in asked
+    assert asked.index("─") < asked.index("█")
+    (answered,) = [line for line in lines if "reached the hub" in line]
+    assert answered.index("─") > asked.index("─")
+    assert any("never received" in line for line in lines)
+    assert any("dead: no_route" in line for line in lines)
+    assert "slowest step: 16.0 ms until stock.reserve v1 on stock was delivered" in done.output
+
+
+def test_nothing_recorded_can_do_anything_to_the_terminal(tmp_path, monkeypatch):
+    nasty = "a\x1b]0;title\x07\x9b2J\u202e[bold]"
+    lake = make_storied_lake(tmp_path / "lake", exception=nasty, exception_text=nasty, outcome="failed")
+    ways = {"from_name": nasty, "to_name": nasty, "from_node": b"x", "to_node": b"y"}
+    lost = {**flow_id(FLOW), **ways, "kind": "not_received", "message": nasty, "at": after(1), "filed": NEXT_DAY}
+    make_lake(lake, losses=[lost])
+    done = show(FLOW, "--lake", lake, monkeypatch=monkeypatch)
+    assert done.exit_code == 0, done.output
+    assert not set("\x1b\x07\x9b\u202e") & set(done.output)
+    assert "[bold]" in done.output
+
+
+def test_of_a_long_flow_the_first_messages_are_shown(lake, monkeypatch):
+    done = show(FLOW, "--lake", lake, "--limit", 1, monkeypatch=monkeypatch)
+    assert "stock.reserved v1" not in done.output
+    assert "3 more" in done.output
+
+
+def test_several_flows_that_begin_so_are_listed(lake):
+    make_lake(lake, flows=[{**flow_id("3f2a9"), "filed": NEXT_DAY}])
+    done = show("3f2a", "--lake", lake)
+    assert done.exit_code == 1
+    assert "several flows begin with 3f2a" in done.output
+    assert FLOW in done.output
+
+
+def test_a_whole_id_is_that_flow_even_if_others_begin_with_it(lake):
+    make_lake(lake, flows=[{**flow_id(FLOW + "-2"), "filed": NEXT_DAY}])
+    assert story(lake)["flow"] == FLOW
+
+
+def test_an_unknown_flow_is_told_with_what_to_do(lake):
+    done = show("nope", "--lake", lake)
+    assert done.exit_code == 1
+    assert "no flow of" in done.output
+    assert "framewire query" in done.output
+
+
+def test_only_the_days_of_a_flow_are_looked_at(lake):
+    long_ago = lake / "hops" / "date=2025-01-01" / "bucket=08h00"
+    long_ago.mkdir(parents=True)
+    (long_ago / "part.parquet").write_bytes(b"broken")
+    assert len(story(lake)["legs"]) == 4

@@ -1,0 +1,169 @@
+"""However captures come in, the tables are the same: in pieces, out of order, twice, or read by one that dies."""
+
+import contextlib
+import datetime as dt
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.spark.lakes import PERIODS, Made, feed, run, segments
+
+from framewire.errors import ConfigError, UsageError
+from framewire.spark.pipeline import Pipeline
+from framewire.synth import Options, synthesise
+
+pytestmark = pytest.mark.timeout(900)
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """Forty minutes across buckets of half an hour and over midnight, with troubles."""
+    made = tmp_path_factory.mktemp("traffic")
+    faults = {"loss": 0.03, "malformed": 0.02, "tampered": 0.03, "duplicates": 0.05}
+    begin = dt.datetime(2025, 1, 1, 23, 25, tzinfo=dt.UTC)
+    synthesise(Options(messages=3000, nodes=3, segment_rows=120, duration=2400, start=begin, **faults), made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def expected(spark, directory):
+    """What is in a lake that got everything at once."""
+    run(spark, directory, directory / "lake", **PERIODS)
+    made = Made(directory, directory / "lake")
+    contents = made.contents()
+    assert all(contents.values())
+    assert made.ask("select count(distinct bucket || date) >= 3 from {messages}") == [(True,)]
+    return contents
+
+
+def assert_same(contents, expected):
+    assert {name: len(rows) for name, rows in contents.items()} == {name: len(r) for name, r in expected.items()}
+    assert contents == expected
+
+
+def in_pieces(spark, directory, tmp_path, pieces):
+    captures, lake = tmp_path / "captures", tmp_path / "lake"
+    for piece in pieces:
+        piece(captures)
+        run(spark, directory, lake, captures=captures, **PERIODS)
+    return Made(directory, lake).contents()
+
+
+def test_pieces_out_of_order_and_twice_make_the_same_tables(spark, directory, expected, tmp_path):
+    parts = segments(directory)
+    random.Random(4).shuffle(parts)  # noqa: S311 - the same order every time
+    third = len(parts) // 3
+    pieces = [
+        lambda to: feed(directory, parts[:third], to),
+        lambda to: feed(directory, parts[third - 5 :], to, name=lambda path: f"again-{path.name}"),
+    ]
+    assert_same(in_pieces(spark, directory, tmp_path, pieces), expected)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_fifty_pieces_make_the_same_tables(spark, directory, expected, tmp_path):
+    parts = sorted(segments(directory), key=lambda path: path.stat().st_mtime_ns)
+    size = -(-len(parts) // 50)
+    pieces = [lambda to, part=parts[at : at + size]: feed(directory, part, to) for at in range(0, len(parts), size)]
+    assert_same(in_pieces(spark, directory, tmp_path, pieces), expected)
+
+
+@contextlib.contextmanager
+def process(directory, lake, captures, files):
+    command = [sys.executable, "-m", "tests.spark.pipeline_process", directory, lake, captures, files]
+    started = subprocess.Popen(
+        list(map(str, command)),
+        cwd=ROOT,
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield started
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(started.pid, signal.SIGKILL)
+        started.wait()
+
+
+def wait_for(condition, deadline=300.0):
+    end = time.monotonic() + deadline
+    while not condition():
+        assert time.monotonic() < end, "it never came to that"
+        time.sleep(0.02)
+
+
+def killed_and_finished(spark, directory, tmp_path, moments):
+    """Kill a pipeline whenever one of the moments has come, and let another finish its work."""
+    lake, captures = tmp_path / "lake", directory / "captures"
+    for moment in moments:
+        with process(directory, lake, captures, 10) as started:
+            wait_for(lambda moment=moment: moment(lake) or started.poll() is not None)
+            assert started.poll() is None, "it was done before it could be killed"
+    run(spark, directory, lake, **PERIODS)
+    return Made(directory, lake).contents()
+
+
+def half_moved(lake):
+    """The first batch is in messages, and its flows are being written."""
+    return (lake / "_staging" / "flows").exists()
+
+
+def test_a_pipeline_that_is_killed_and_started_again_makes_the_same_tables(spark, directory, expected, tmp_path):
+    assert_same(killed_and_finished(spark, directory, tmp_path, [half_moved]), expected)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(7200)
+def test_a_pipeline_that_is_killed_at_random_makes_the_same_tables(spark, directory, expected, tmp_path):
+    rng = random.Random(2)  # noqa: S311 - the same moments every time
+
+    def after(seconds):
+        end = time.monotonic() + seconds
+        return lambda lake: lake.exists() and time.monotonic() > end
+
+    moments = [after(rng.uniform(10, 60)) for _ in range(6)]
+    assert_same(killed_and_finished(spark, directory, tmp_path, moments), expected)
+
+
+def test_rows_that_are_too_late_are_counted_and_kept_apart(spark, directory, tmp_path):
+    captures, lake = tmp_path / "captures", tmp_path / "lake"
+    parts = segments(directory)
+    early = [path for path in parts if "date=2025-01-01" in path.as_posix()]
+    feed(directory, [path for path in parts if path not in early], captures)
+    first = run(spark, directory, lake, captures=captures, **{**PERIODS, "late": "1m"})
+    made = Made(directory, lake)
+    before = {name: rows for name, rows in made.contents().items() if name != "quarantine"}
+    feed(directory, early, captures)
+    second = run(spark, directory, lake, captures=captures, **{**PERIODS, "late": "1m"})
+    assert first.late == 0
+    assert 0 < second.late == second.rows
+    assert {name: rows for name, rows in made.contents().items() if name != "quarantine"} == before
+    assert made.ask("select count(*) from {quarantine} where error = 'late'") == [(second.late,)]
+
+
+def test_every_wrong_option_is_told_at_once(spark, tmp_path):
+    with pytest.raises(ConfigError) as told:
+        Pipeline("captures", str(tmp_path), late="soon", lost_after="never", files_per_batch=0, spark=spark)
+    assert [problem.partition(":")[0] for problem in told.value.problems] == [
+        "late",
+        "lost_after",
+        "files_per_batch",
+    ]
+
+
+def test_a_lake_does_not_change_its_buckets(spark, directory, expected):  # noqa: ARG001 - it is made by then
+    with pytest.raises(UsageError, match="began with other settings"):
+        run(spark, directory, directory / "lake", bucket="15m")
+
+
+def test_captures_that_are_not_there_are_told(spark, tmp_path):
+    with pytest.raises(UsageError, match="captures"):
+        Pipeline(str(tmp_path / "nowhere"), str(tmp_path / "lake"), spark=spark).run()
