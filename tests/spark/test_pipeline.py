@@ -55,6 +55,7 @@ def in_pieces(spark, directory, tmp_path, pieces):
     return Made(directory, lake).contents()
 
 
+@pytest.mark.long
 def test_pieces_out_of_order_and_twice_make_the_same_tables(spark, directory, expected, tmp_path):
     parts = segments(directory)
     random.Random(4).shuffle(parts)  # noqa: S311 - the same order every time
@@ -116,6 +117,7 @@ def half_moved(lake):
     return (lake / "_staging" / "flows").exists()
 
 
+@pytest.mark.long
 def test_a_pipeline_that_is_killed_and_started_again_makes_the_same_tables(spark, directory, expected, tmp_path):
     assert_same(killed_and_finished(spark, directory, tmp_path, [half_moved]), expected)
 
@@ -133,6 +135,7 @@ def test_a_pipeline_that_is_killed_at_random_makes_the_same_tables(spark, direct
     assert_same(killed_and_finished(spark, directory, tmp_path, moments), expected)
 
 
+@pytest.mark.long
 def test_rows_that_are_too_late_are_counted_and_kept_apart(spark, directory, tmp_path):
     captures, lake = tmp_path / "captures", tmp_path / "lake"
     parts = segments(directory)
@@ -159,6 +162,7 @@ def test_every_wrong_option_is_told_at_once(spark, tmp_path):
     ]
 
 
+@pytest.mark.long
 def test_a_lake_does_not_change_its_buckets(spark, directory, expected):  # noqa: ARG001 - it is made by then
     with pytest.raises(UsageError, match="began with other settings"):
         run(spark, directory, directory / "lake", bucket="15m")

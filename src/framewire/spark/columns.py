@@ -53,16 +53,15 @@ def adding(df: DataFrame, columns: Mapping[str, str]) -> DataFrame:
 
 
 def sealed(df: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-    """The same, through a step that Spark moves no filter through.
+    """The same, through a step that Spark moves no filter through; for what is next to nothing to compute.
 
     A filter on what is added would otherwise be moved down through all steps, each time with every column replaced
     by what it is made of, until planning never ends. Nothing is moved through ``inline`` that needs what it makes;
     and filters on other columns, those of partitions among them, pass.
     """
-    made = adding(df, {f"before_{name}": text for name, text in columns.items()})
-    pairs = ", ".join(f"'{own(name)}', {own(f'before_{name}')}" for name in columns)
+    pairs = ", ".join(f"'{own(name)}', {text}" for name, text in columns.items())
     # zip_with for the same reason as in ``apart``.
-    return made.selectExpr("*", f"inline(zip_with(array(0), array(0), (_, __) -> named_struct({pairs})))")
+    return df.selectExpr("*", f"inline(zip_with(array(0), array(0), (_, __) -> named_struct({pairs})))")
 
 
 def apart(value: str, frames: str, kind: str) -> str:

@@ -43,39 +43,39 @@ def decode(
     numbers = checked_versions(versions)
     source = checked_frames(df, frames)
     reject_clashes(df, DECODED)
-    read = _read_values(_read_words(_tell_apart(df, source), source), source, ttl_unit)
+    read = _read_values(_read_words(df, source), source, ttl_unit)
     checked = _find_faults(read, source)
     fields = [f"{_field(name, source, numbers)} AS {name}" for name in DECODED]
     return checked.selectExpr(*map(quoted, df.columns), *fields)
 
 
-def _tell_apart(df: DataFrame, frames: str) -> DataFrame:
-    """``n``: how many frames there are; ``told``: the format, null where it is none of ours."""
-    count = f"coalesce(array_size({frames}), 0)"
-    last = f"get({frames}, {count} - {format_frame().frame})"
+def _read_words(df: DataFrame, frames: str) -> DataFrame:
+    """How many frames there are, which format they are in, and the words in them.
+
+    ``told`` is null where it is none of ours; ``word0``, …, the numeric frames, where one has not its size.
+    """
+    n = f"coalesce(array_size({frames}), 0)"
+    told = _format(frames, n)
+    found = {
+        "n": n,
+        "told": apart(told, frames, "INT"),
+        "format_size": f"length(get({frames}, {n} - {format_frame().frame}))",
+        # A null among the frames, or instead of them, is a frame that is missing.
+        "lacking": f"coalesce(exists({frames}, frame -> frame IS NULL), false)",
+    }
+    words = {f"word{number}": _word(slot, told, n, frames) for number, slot in enumerate(slots())}
+    return adding(df, found | words)
+
+
+def _format(frames: str, n: str) -> str:
     oldest, delimiter = unversioned()
-    second = f"length(get({frames}, {count} - {delimiter.frame}))"
+    second = f"length(get({frames}, {n} - {delimiter.frame}))"
+    last = f"get({frames}, {n} - {format_frame().frame})"
     whens = [f"WHEN {second} = 0 THEN {oldest.version}"]
     for version, forms in trailers().items():
         listed = ", ".join(map(sql, forms))
         whens.append(f"WHEN {second} > 0 AND {last} IN ({listed}) THEN {version}")
-    return adding(
-        df,
-        {
-            "n": count,
-            "told": apart(f"CASE {' '.join(whens)} END", frames, "INT"),
-            "format_size": f"length({last})",
-            # A null among the frames, or instead of them, is a frame that is missing.
-            "lacking": f"coalesce(exists({frames}, frame -> frame IS NULL), false)",
-        },
-    )
-
-
-def _read_words(df: DataFrame, frames: str) -> DataFrame:
-    """``word0``, …: the numeric frames of the row's format; null where one has not the size it should have."""
-    told, n = own("told"), own("n")
-    words = {f"word{number}": _word(slot, told, n, frames) for number, slot in enumerate(slots())}
-    return adding(df, words | {"word0": apart(words["word0"], frames, "BIGINT")})
+    return f"CASE {' '.join(whens)} END"
 
 
 def _word(slot: Slot, told: str, n: str, frames: str) -> str:
