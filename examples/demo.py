@@ -268,26 +268,7 @@ def the_recording(captures: str) -> None:
         )
         lost = ORDERS - counted["received", "shop.order"]
         console.print(f"  the killed process took {lost:,} of its own records with it: its last 200 ms, at most")
-    with chapter("12. And as tables: what became of every flow, and who talked to whom how fast"):
-        lake = f"{captures}-lake"
-        spark.Pipeline(captures, lake, spark=session).run()
         session.stop()
-        edges = "select message, sum(sent) sent, max(p50_us)::int p50_us, max(p99_us)::int p99_us from edges"
-        for question in (
-            "select outcome, count(*) flows, avg(duration_us)::int mean_us from flows group by all order by all",
-            f"{edges} group by all order by all",
-        ):
-            code, shown = command("query", question, "--lake", lake)
-            console.out(shown, end="", highlight=False)
-            check("the lake answers", holds=code == 0)
-        code, shown = command(
-            "query", "select count(*) n from flows where outcome = 'completed'", "--json", "--lake", lake
-        )
-        check("every flow that was answered is completed", holds=json.loads(shown)["n"] == ORDERS)
-        code, shown = command("query", "select min(flow) flow from flows where hops = 2", "--json", "--lake", lake)
-        code, shown = command("flow", json.loads(shown)["flow"], "--lake", lake)
-        console.out(shown, end="", highlight=False)
-        check("one of them as a waterfall", holds=code == 0)
 
 
 if __name__ == "__main__":

@@ -66,6 +66,8 @@ def _preset(*, local: bool) -> dict[str, str]:
     }
     if local:
         preset["spark.driver.memory"] = f"{driver_memory() // (1 << 20)}m"
+        # Spark's own 200 are for a cluster: on one machine their tasks take longer to start than to run.
+        preset["spark.sql.shuffle.partitions"] = str(4 * (os.cpu_count() or 2))
         preset["spark.driver.host"] = "localhost"
         preset["spark.driver.bindAddress"] = "127.0.0.1"
     return preset
