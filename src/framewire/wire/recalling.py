@@ -103,6 +103,8 @@ def encode(layout: Layout) -> list[str]:
         "        trace_options = message.trace_options",
         "        if message.wire_version not in ALIKE:",
         "            raise KeyError",
+        "        if not isinstance(message.hops, int) or not isinstance(trace_options, int):",
+        "            raise TypeError  # 1.0 would pass for 1",
         *indented(2, refusals(layout)),
         f"        {', '.join(shape.values())} = PLACES[{known}]",
         "        lower = (",
