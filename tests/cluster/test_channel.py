@@ -103,6 +103,17 @@ def test_frames_may_come_in_any_sequence(make, pair):
     assert receiver.receive(1) == [[b"a", b"b"]]
 
 
+def test_what_is_done_to_a_message_does_not_show_in_the_next_one_like_it(make, pair):
+    sender, receiver = map(make, pair)
+    for frames in ([b"a", b"same", b"x" * 64], [b"b", b"same"], [b"same", b"b", b"x" * 64, b"x" * 65]):
+        for _ in range(2):
+            sender.send(frames)
+            [received] = receiver.receive(1)
+            assert received == frames
+            received[0] = b"changed"
+            received.append(b"more")
+
+
 def test_no_more_messages_are_received_than_asked_for(make, pair):
     sender, receiver = map(make, pair)
     for number in range(5):

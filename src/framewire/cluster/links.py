@@ -39,7 +39,7 @@ _TOO_MANY_WAITING = 10
 
 
 class _Link:
-    __slots__ = ("gathering", "identity", "queue", "silent_since", "timer", "tries", "uri")
+    __slots__ = ("gathered", "identity", "queue", "silent_since", "timer", "tries", "uri")
 
     def __init__(self, identity: bytes, uri: str) -> None:
         self.identity = identity
@@ -48,8 +48,8 @@ class _Link:
         self.silent_since: float | None = None
         self.tries = 0
         self.timer: asyncio.TimerHandle | None = None
-        self.gathering = False
-        """Whether what is queued leaves when the event loop comes round; otherwise the peer takes nothing now."""
+        self.gathered: list[list[bytes]] = []
+        """What leaves when the event loop comes round. Where something is queued the peer takes nothing now."""
 
 
 class Links:
@@ -83,13 +83,14 @@ class Links:
         self._emptier = asyncio.Event()
         self._turn: asyncio.Handle | None = None
         self._gathering: list[_Link] = []
+        self._most_gathered = min(_GATHERED, settings.send_queue)
         self._descriptor = int(self._socket.getsockopt(zmq.FD))
         self._loop.add_reader(self._descriptor, self._flush_all)
 
     @property
     def queued(self) -> int:
         """Messages that wait for their peers."""
-        return sum(len(link.queue) for link in self._links.values())
+        return sum(len(link.queue) + len(link.gathered) for link in self._links.values())
 
     def learn(self, identity: bytes, uri: str) -> None:
         """Remember where a node is reached."""
@@ -109,6 +110,8 @@ class Links:
             except zmq.ZMQError as problem:
                 log.debug("disconnecting from %s: %s", link.uri, problem)
         self._emptier.set()
+        link.queue.extend((frames, None) for frames in link.gathered)
+        link.gathered.clear()
         for frames, room in link.queue:
             if room is None or not room.done():
                 self._undelivered(frames, Unreachable(f"node {readable(identity)} is gone: {why}"))
@@ -119,17 +122,17 @@ class Links:
         """Send a message to a node, at once or as soon as it can be; what is returned is done by then."""
         link = self._links.get(identity) or self._connect(identity)
         frames[0] = identity
-        if self._turn is None:
-            self._turn = self._loop.call_soon(self._turned)
-            if not link.queue:
-                return None if self._sent(link, frames) else self._enqueue(link, frames)
-        if link.gathering and len(link.queue) >= min(_GATHERED, self._settings.send_queue):
-            self._flush(link)
         if link.queue:
             return self._enqueue(link, frames)
-        link.gathering = True
-        link.queue.append((frames, None))
-        self._gathering.append(link)
+        if self._turn is None:
+            self._turn = self._loop.call_soon(self._turned)
+            return None if self._sent(link, frames) else self._enqueue(link, frames)
+        gathered = link.gathered
+        if not gathered:
+            self._gathering.append(link)
+        gathered.append(frames)
+        if len(gathered) >= self._most_gathered:
+            self._flush(link)
         return None
 
     def _sent(self, link: _Link, frames: list[bytes]) -> bool:
@@ -148,7 +151,7 @@ class Links:
         gathering, self._gathering = self._gathering, []
         self._turn = self._loop.call_soon(self._turned) if gathering else None
         for link in gathering:
-            if link.gathering:
+            if link.gathered:
                 self._flush(link)
 
     def _connect(self, identity: bytes) -> _Link:
@@ -178,7 +181,7 @@ class Links:
             else:
                 room = self._loop.create_future()
         link.queue.append((frames, room))
-        if link.timer is None and not link.gathering:
+        if link.timer is None:
             self._try_again(link)
         return room
 
@@ -190,11 +193,10 @@ class Links:
     def _flush_all(self) -> None:
         self._socket.getsockopt(zmq.EVENTS)  # takes note of what the descriptor told, or it would tell it again
         for link in tuple(self._links.values()):
-            if link.queue:
+            if link.queue or link.gathered:
                 self._flush(link)
 
     def _flush(self, link: _Link) -> None:
-        link.gathering = False
         if link.timer is not None:
             link.timer.cancel()
             link.timer = None
@@ -212,7 +214,12 @@ class Links:
 
     def _emptied(self, link: _Link) -> bool:
         """Send what the peer takes; whether that was all."""
-        queue = link.queue
+        queue, gathered = link.queue, link.gathered
+        if gathered:
+            link.gathered = []
+            if not queue and self._all_sent(link, gathered):
+                return True
+            queue.extend((frames, None) for frames in gathered)
         while queue:
             batch: list[list[bytes]] = []
             for frames, room in itertools.islice(queue, _GATHERED):
@@ -242,6 +249,13 @@ class Links:
             if sent < len(batch):
                 return False  # it is there, only slow
         return True
+
+    def _all_sent(self, link: _Link, gathered: list[list[bytes]]) -> bool:
+        """Send what was gathered; what does not pass at once stays in the list, and tells why when tried again."""
+        with contextlib.suppress(OSError):
+            del gathered[: self._channel.send_many(gathered)]
+            link.silent_since = None
+        return not gathered
 
     def _refusal(self, link: _Link, frames: list[bytes], problem: OSError) -> MessageError:
         if problem.errno != errno.EMSGSIZE:

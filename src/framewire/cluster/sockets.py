@@ -15,7 +15,7 @@ __all__ = ["Reader", "bind_first", "connect", "make_socket"]
 
 log = logging.getLogger("framewire.cluster")
 
-_BATCH = 256
+_BATCH = 64
 
 
 def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, **options: int | bytes) -> zmq.Socket[bytes]:
@@ -54,11 +54,19 @@ class Reader:
     """Hands every message of a socket to a function, a batch at a time, so that others get their turn."""
 
     def __init__(
-        self, source: zmq.Socket[bytes], take: Callable[[list[bytes]], None], max_frames: int, max_bytes: int
+        self,
+        source: zmq.Socket[bytes],
+        take: Callable[[list[bytes]], None],
+        max_frames: int,
+        max_bytes: int,
+        *,
+        several: Callable[[], None] = lambda: None,
     ) -> None:
+        """``several`` is called before more than one message is handed over."""
         self._loop = asyncio.get_running_loop()
         self._socket = source
         self._take = take
+        self._several = several
         self._busy = False
         self._channel: Channel = open_channel(source, max_frames, max_bytes)
         self._descriptor = int(source.getsockopt(zmq.FD))
@@ -82,6 +90,8 @@ class Reader:
             messages = self._channel.receive(_BATCH)
             if messages or self._channel.oversized != before:
                 self._look_again()
+            if len(messages) > 1:
+                self._several()
             for frames in messages:
                 try:
                     self._take(frames)

@@ -66,6 +66,7 @@ class SocketTransport:
 
     async def start(self, port: Port) -> None:
         self._port = port
+        self._receive = port.receive
         self._identity = port.identity
         self._loop = asyncio.get_running_loop()
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
@@ -126,7 +127,8 @@ class SocketTransport:
         self._guests = Guests(
             port.identity, settings.versions, admit=port.admit, dismiss=port.dismiss, send=self._send_back
         )
-        self._front = Reader(front, self._take, settings.max_frames, settings.max_message_bytes)
+        limits = (settings.max_frames, settings.max_message_bytes)
+        self._front = Reader(front, self._take, *limits, several=port.several)
 
     def uri_of(self, peer: bytes) -> str:
         """Where a peer is reached; empty where that is not known."""
@@ -184,19 +186,19 @@ class SocketTransport:
     def _take(self, frames: list[bytes]) -> None:
         if frames[-1] != _V5 or len(frames) < 2 or not frames[-2]:  # V1 has no format frame, but nothing at n-2
             frames = self._upgraded(frames)
-        if not frames:
-            return
+            if not frames:
+                return
         if len(frames) < 17:
-            self._port.receive(frames[0], frames)  # no message at all, and the node will say so
+            self._receive(frames[0], frames)  # no message at all, and the node will say so
         elif frames[-6] in _SERVICE:
             self._hear(frames, straight=True)
         else:
             asker = frames[-17]
-            if asker and asker != self._identity and asker not in self._places:
+            if asker and asker not in self._places and asker != self._identity:
                 self._meet(frames)
             if frames[-1] != _V5:
                 self._note_sender(frames)
-            self._port.receive(frames[0], frames)
+            self._receive(frames[0], frames)
 
     def _hear(self, frames: list[bytes], *, straight: bool = False) -> None:
         speaker = self._discovery.hear(frames, straight=straight)

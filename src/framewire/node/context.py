@@ -77,6 +77,7 @@ class Context:
     async def forward(self, payload: object = None, *, to_node: bytes = b"", to_actor: bytes | Route = b"") -> None:
         """Pass the message on, or another in its place, to a certain node or actor. The flow goes on there."""
         passed = self._following(self._parcel.payload if payload is None else payload)
+        passed.stencil = None
         if isinstance(to_actor, Route):
             passed.receiver, passed.receiver_node = to_actor.receiver, to_actor.node
         else:

@@ -145,6 +145,10 @@ class Core:
             return True
         return False
 
+    def hold_on(self) -> None:
+        """Let messages wait for their workers: where there are many, it takes half as long as running them now."""
+        self.budget = 0
+
     def breathe(self) -> None:
         """The event loop has come round."""
         self.budget = _BUDGET

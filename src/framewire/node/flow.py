@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from framewire.node.core import Core
-from framewire.node.parcel import Parcel
+from framewire.node.parcel import Parcel, Stencil
 from framewire.node.payloads import type_of
 from framewire.wire import TraceOptions
 
@@ -24,6 +24,9 @@ def following(core: Core, actor: str, parcel: Parcel, payload: object) -> Parcel
         routing=parcel.routing,
         trace_options=parcel.trace_options,
     )
+    like = parcel.like
+    if like is not None:
+        made.stencil = like.following.get(type(payload)) or like.following.setdefault(type(payload), Stencil())
     if callback is not None and message_id in callback.points:
         made.receiver = callback.receiver
         made.receiver_node = callback.node

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import math
 import os
 import uuid
@@ -25,11 +26,11 @@ from framewire.node.clock import DeadlineWheel
 from framewire.node.core import Core, handling
 from framewire.node.deadletters import Reason
 from framewire.node.exceptions import EXCEPTION, ExceptionMessage, error_from
-from framewire.node.parcel import RECEIPT, Callback, Parcel
-from framewire.node.payloads import MessageType, declare, type_of
+from framewire.node.parcel import RECEIPT, Callback, Parcel, Stencil
+from framewire.node.payloads import declare, type_of
 from framewire.node.promises import Gathered, Gathering, Pending, Promise
 from framewire.routing import Route
-from framewire.wire import Distribution, MessageId, TraceOptions
+from framewire.wire import Distribution, TraceOptions
 from framewire.wire.message import readable
 
 __all__ = ["MessageHub", "Receipt"]
@@ -41,7 +42,20 @@ _IN_A_ROW = 256
 """Messages that are told without a wait before others on the event loop have a go."""
 _REMEMBERED = 10_000
 """Promises that were given up and whose answers are still known to be late."""
+_LAST_DIGITS = [b"%02x" % number for number in range(256)]
 Address = bytes | Route
+
+
+class _Plan:
+    """What is known of all questions of one class that want the same answers, and of what is told of one class."""
+
+    __slots__ = ("message_id", "points", "stencil", "types")
+
+    def __init__(self, asked: type, wanted: tuple[type, ...]) -> None:
+        self.message_id = type_of(asked).message_id
+        self.types = {type_of(cls).message_id: type_of(cls) for cls in wanted}
+        self.points = tuple({**self.types, EXCEPTION: None})
+        self.stencil = Stencil()
 
 
 class Receipt(bytes):
@@ -59,14 +73,11 @@ class MessageHub:
         self._core = core
         self._pending: dict[int, Pending] = {}
         self._given_up: OrderedDict[int, None] = OrderedDict()
-        self._points: dict[tuple[type, ...], tuple[tuple[MessageId, ...], dict[MessageId, MessageType]]] = {}
+        self._plans: dict[tuple[type, tuple[type, ...]], _Plan] = {}
         self._wheel = DeadlineWheel(core.clock, self._expire)
         self._last_key = 0
         self._in_a_row = 0
-        # Flow ids look like GUIDs, as peers expect, but are counted: making a GUID takes longer than sending
-        # a message. The count comes first, so that their beginnings tell flows apart in a log.
-        self._flows = int.from_bytes(os.urandom(4), "big")
-        self._flow_suffix = str(uuid.uuid4())[13:].encode()
+        self._flows = _flows()
         self.draining = False
         self.closed = False
 
@@ -123,7 +134,8 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
-        parcel = self._parcel(payload, _lasting(ttl), to_node, to_actor, trace, correlation_id)
+        plan = self._plan(payload, ())
+        parcel = self._parcel(plan, payload, _lasting(ttl), to_node, to_actor, trace, correlation_id)
         waiting = self._core.send(parcel)
         if waiting is not None:
             await waiting
@@ -142,8 +154,8 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message to every handler on every node."""
-        parcel = self._parcel(payload, _lasting(ttl), None, None, trace, correlation_id)
-        parcel.distribution = Distribution.BROADCAST
+        parcel = self._parcel(self._plan(payload, ()), payload, _lasting(ttl), None, None, trace, correlation_id)
+        parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         waiting = self._core.send(parcel)
         if waiting is not None:
             await waiting
@@ -160,11 +172,11 @@ class MessageHub:
         """Broadcast a message and collect the replies until there are enough or the time is over."""
         if stop_after is not None and stop_after < 1:
             raise UsageError(f"stop_after: {stop_after}; at least one reply must be waited for")
-        limit = self._limit(timeout)
-        parcel = self._parcel(payload, limit, None, None, trace, correlation_id)
-        parcel.distribution = Distribution.BROADCAST
-        gathering: Gathering[T] = Gathering(self, parcel, types).collect(stop_after)
-        self._post(gathering, limit)
+        plan, limit = self._plan(payload, _wanted(types)), self._limit(timeout)
+        parcel = self._parcel(plan, payload, limit, None, None, trace, correlation_id)
+        parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
+        gathering: Gathering[T] = Gathering(self, parcel).collect(stop_after)
+        self._post(gathering, plan, limit)
         return cast("Gathered[T]", await gathering)
 
     @property
@@ -235,16 +247,20 @@ class MessageHub:
         trace: bool,
         correlation_id: bytes | None,
     ) -> Promise[T]:
-        limit = self._limit(timeout)
-        parcel = self._parcel(
-            payload, limit if ttl is None else _lasting(ttl), to_node, to_actor, trace, correlation_id
-        )
-        promise: Promise[T] = Promise(self, parcel, types)
-        self._post(promise, limit)
+        plan, limit = self._plan(payload, _wanted(types)), self._limit(timeout)
+        lasting = limit if ttl is None else _lasting(ttl)
+        parcel = self._parcel(plan, payload, lasting, to_node, to_actor, trace, correlation_id)
+        promise: Promise[T] = Promise(self, parcel)
+        self._post(promise, plan, limit)
         return promise
+
+    def _plan(self, payload: object, types: tuple[type, ...]) -> _Plan:
+        asked = type(payload)
+        return self._plans.get((asked, types)) or self._plans.setdefault((asked, types), _Plan(asked, types))
 
     def _parcel(
         self,
+        plan: _Plan,
         payload: object,
         ttl: float | None,
         to_node: bytes | None,
@@ -255,23 +271,28 @@ class MessageHub:
         if self.closed or (self.draining and not handling.get()):
             raise self._stopped(payload, correlation_id)
         if correlation_id is None:
-            self._flows = flow = self._flows + 1
-            correlation_id = b"%08x-%04x%s" % (flow & 0xFFFFFFFF, flow >> 32 & 0xFFFF, self._flow_suffix)
-        parcel = Parcel(type_of(type(payload)).message_id, payload, None, correlation_id)
+            correlation_id = next(self._flows)
+        core = self._core
+        parcel = Parcel(plan.message_id, payload, None, correlation_id)
         if ttl is not None:
-            parcel.deadline = self._core.now() + ttl
-        if to_actor is not None:
-            if isinstance(to_actor, Route):
-                parcel.receiver, parcel.receiver_node = to_actor.receiver, to_actor.node
-            else:
-                parcel.receiver = to_actor
+            parcel.deadline = core.now() + ttl
+        if trace or to_actor is not None or to_node is not None:
+            self._direct(parcel, to_node, to_actor, trace)
+        else:
+            parcel.stencil = plan.stencil
+        core.counters.sent += 1
+        return parcel
+
+    def _direct(self, parcel: Parcel, to_node: bytes | None, to_actor: Address | None, trace: bool) -> None:
+        if isinstance(to_actor, Route):
+            parcel.receiver, parcel.receiver_node = to_actor.receiver, to_actor.node
+        elif to_actor is not None:
+            parcel.receiver = to_actor
         if to_node is not None:
             parcel.receiver_node = to_node
         if trace:
             parcel.trace_options = TraceOptions.ROUTING
-            self._core.trace.step("received", parcel.message_id, correlation_id, "from a hub of this node")
-        self._core.counters.sent += 1
-        return parcel
+            self._core.trace.step("received", parcel.message_id, parcel.correlation_id, "from a hub of this node")
 
     def _stopped(self, payload: object, correlation_id: bytes | None) -> NodeStopped:
         return NodeStopped(
@@ -284,12 +305,12 @@ class MessageHub:
             last_hop=f"node {readable(self._core.identity)}",
         )
 
-    def _post(self, waiting: Pending, limit: float) -> None:
+    def _post(self, waiting: Pending, plan: _Plan, limit: float) -> None:
         core = self._core
         if len(self._pending) >= core.settings.promises:
             detail = f"{len(self._pending)} promises are open already"
             raise core.overloaded(waiting.parcel, detail)
-        points, waiting.types = self._callback_points(waiting.wanted)
+        points, waiting.types = plan.points, plan.types
         self._last_key = waiting.key = key = self._last_key + 1
         waiting.started = started = core.now()
         receipt = points[0] == RECEIPT
@@ -312,17 +333,6 @@ class MessageHub:
         if not (limit > 0 and math.isfinite(limit)):
             raise UsageError(f"timeout: {limit!r} is not a positive number of seconds")
         return limit
-
-    def _callback_points(
-        self, types: tuple[type, ...]
-    ) -> tuple[tuple[MessageId, ...], dict[MessageId, MessageType]]:
-        known = self._points.get(types)
-        if known is None:
-            if not types:
-                raise UsageError("types: name at least one message type that counts as the answer")
-            by_id = {type_of(cls).message_id: type_of(cls) for cls in types}
-            known = self._points[types] = (tuple({**by_id, EXCEPTION: None}), by_id)
-        return known
 
     def _expire(self, waiting: Pending) -> None:
         elapsed = self._core.now() - waiting.started
@@ -369,6 +379,25 @@ class MessageHub:
         else:
             error.last_hop = f"node {readable(self._core.identity)}"
         return error
+
+
+def _flows() -> Iterator[bytes]:
+    """The ids of a hub's flows.
+
+    They look like GUIDs, as peers expect, but are counted: making a GUID takes longer than sending a message. The
+    count comes first, so that their beginnings tell flows apart in a log.
+    """
+    suffix = str(uuid.uuid4())[13:].encode()
+    for count in itertools.count(int.from_bytes(os.urandom(3), "big")):
+        before, after = b"%06x" % (count & 0xFFFFFF), b"-%04x%s" % (count >> 24 & 0xFFFF, suffix)
+        for last in _LAST_DIGITS:
+            yield before + last + after
+
+
+def _wanted(types: tuple[type[T], ...]) -> tuple[type[T], ...]:
+    if not types:
+        raise UsageError("types: name at least one message type that counts as the answer")
+    return types
 
 
 def _lasting(ttl: float | None) -> float | None:

@@ -66,6 +66,7 @@ class Node:
         self._recorder = recorder
         self._transport = transport
         self._router = Router(self._core, transport)
+        self.receive = self._router.receive
         self._cells: dict[Route, Cell] = {}
         self._hubs: list[MessageHub] = []
         self._functions: list[Callable[[], None]] = []
@@ -242,8 +243,8 @@ class Node:
         """The receivers of this node that others may know of."""
         return self._router.registrations
 
-    def receive(self, peer: bytes, frames: list[bytes]) -> None:
-        self._router.receive(peer, frames)
+    def several(self) -> None:
+        self._core.hold_on()
 
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         self._router.undelivered(frames, error)

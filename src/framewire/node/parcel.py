@@ -7,16 +7,22 @@ is and turns it into bytes only if it has to leave. So a message between two act
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from framewire.errors import BadBody
 from framewire.node.payloads import MessageType, type_of
 from framewire.routing import Route
+from framewire.security import KeyRing
 from framewire.wire import Distribution, Message, MessageId, RouterAddress
+from framewire.wire.moulds import Mould
 
-__all__ = ["RECEIPT", "TICKS", "Callback", "Parcel", "ttl_ticks", "unread"]
+if TYPE_CHECKING:
+    from framewire.node.likeness import Likeness
+
+__all__ = ["RECEIPT", "TICKS", "Callback", "Parcel", "Stencil", "ttl_ticks", "unread"]
 
 RECEIPT = MessageId(b"KINO.RCPTCONFIRM")
 """A callback point, and the message that answers it: the handling node has the message."""
@@ -46,6 +52,39 @@ class Callback(msgspec.Struct, frozen=True, gc=False):
     """Whether the points ask for a confirmation that the message arrived."""
 
 
+class Stencil:
+    """What messages that leave this node for the same reason have in common, once the first of them was written."""
+
+    __slots__ = ("_mould", "_ring", "_router", "_signed")
+
+    def __init__(self) -> None:
+        self._mould: Mould | None = None
+        self._router: RouterAddress | None = None
+        self._ring: KeyRing | None = None
+        self._signed: Callable[[bytes], bytes] | None = None
+
+    def learn(self, message: Message, frames: list[bytes], router: RouterAddress, ring: KeyRing | None) -> None:
+        """Keep what the first message looked like, as it left over a router and with its keys."""
+        self._mould, self._router, self._ring = Mould.of(message, frames), router, ring
+        self._signed = None if ring is None else ring.signer(message)
+
+    def frames(self, parcel: Parcel, now: float, router: RouterAddress, ring: KeyRing | None) -> list[bytes] | None:
+        """The frames of a parcel, or None where they have to be written anew."""
+        if self._router is not router or self._ring is not ring or self._mould is None:
+            return None
+        body = parcel.body
+        if len(body) != 1:
+            return None
+        callback, deadline = parcel.callback, parcel.deadline
+        return self._mould.filled(
+            body[0],
+            0 if deadline == math.inf else ttl_ticks(deadline, now),
+            parcel.correlation_id,
+            0 if callback is None else callback.key,
+            b"" if self._signed is None else self._signed(body[0]),
+        )
+
+
 class Parcel(msgspec.Struct):
     """One message inside a node."""
 
@@ -68,6 +107,10 @@ class Parcel(msgspec.Struct):
     """The route that it took last, for telling where it got lost."""
     frames: list[bytes] | None = None
     """What came in, for passing it on untouched."""
+    stencil: Stencil | None = None
+    """What it has in common with others that leave this node, if nothing else was changed about it."""
+    like: Likeness | None = None
+    """What it has in common with others that came in; forgotten where something is changed about it."""
 
     @property
     def body(self) -> tuple[bytes, ...]:

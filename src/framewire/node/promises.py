@@ -26,7 +26,7 @@ class Hub(Protocol):
 
 
 class Pending:
-    """A message that somebody waits for an answer to; ``wanted`` are the classes that count as one.
+    """A message that somebody waits for an answer to; ``types`` are what counts as one.
 
     The outcome is kept here, and a future is made only where it has to be waited for: an actor that is idle
     has answered by the time its caller awaits (bench/node.py).
@@ -42,10 +42,9 @@ class Pending:
     _error: BaseException | None = None
     _future: asyncio.Future[None] | None = None
 
-    def __init__(self, hub: Hub, parcel: Parcel, wanted: tuple[type, ...]) -> None:
+    def __init__(self, hub: Hub, parcel: Parcel) -> None:
         self._hub = hub
         self.parcel = parcel
-        self.wanted = wanted
 
     @property
     def target(self) -> str:

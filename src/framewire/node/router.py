@@ -22,6 +22,7 @@ from framewire.node.core import Core
 from framewire.node.deadletters import Reason
 from framewire.node.exceptions import EXCEPTION
 from framewire.node.hub import Receipt
+from framewire.node.likeness import Familiar
 from framewire.node.mailbox import Room, together
 from framewire.node.parcel import RECEIPT, Callback, Parcel, ttl_ticks
 from framewire.node.transport import Registration, Transport
@@ -53,6 +54,7 @@ class Router:
         self._passing = 0
         self._closed = False
         self._address: RouterAddress | None = None
+        self._familiar = Familiar()
         core.send = self.send
 
     # --- receivers of this node
@@ -147,6 +149,7 @@ class Router:
         return receiver.accept(parcel)
 
     def _deliver_with_receipt(self, receiver: Receiver, parcel: Parcel, callback: Callback) -> Room | None:
+        parcel.like = None
         points = tuple(point for point in callback.points if point != RECEIPT)
         # Where only the receipt was asked for, what the handler does is nobody's answer. It may be done with the
         # message before the loop comes round to tell that there was room for it, so it never gets the callback.
@@ -227,14 +230,19 @@ class Router:
             router = self._address = RouterAddress(uri, self._core.identity)
         if parcel.frames is not None:
             return forward(parcel.frames, router, ttl_ticks=ttl_ticks(parcel.deadline, now))
+        keyring, stencil = self._core.keyring, parcel.stencil
+        if stencil is not None and (frames := stencil.frames(parcel, now, router, keyring)) is not None:
+            return frames
         message = parcel.to_message(now, router)
-        keyring = self._core.keyring
         if keyring is not None:
             try:
                 message = keyring.sign(message)
             except UsageError as problem:
                 raise BadSignature(str(problem)) from None
-        return encode(message)
+        frames = encode(message)
+        if stencil is not None:
+            stencil.learn(message, frames, router, keyring)
+        return frames
 
     # --- messages from other nodes
 
@@ -242,28 +250,41 @@ class Router:
         """Take in what another node sent."""
         core = self._core
         core.counters.received += 1
+        like = self._familiar.recall(frames, core.keyring)
+        parcel = None if like is None else like.parcel(frames, core.now(), peer)
+        if parcel is None:
+            parcel = self._received_anew(peer, frames)
+        elif core.tap is not None and like is not None:
+            core.tap.received(frames, like.sender)
+        if parcel is not None:
+            self.send(parcel)
+
+    def _received_anew(self, peer: bytes, frames: list[bytes]) -> Parcel | None:
+        """What came in, taken apart and checked; None where it is not good."""
+        core = self._core
         try:
             message = decode(frames)
         except WireError as problem:
             if core.tap is not None:
-                core.tap.received(frames, None)
+                core.tap.received(frames, b"")
             core.dead_letters.add_frames(Reason.MALFORMED, str(problem), frames)
-            return
+            return None
         if core.tap is not None:
-            core.tap.received(frames, message)
+            core.tap.received(frames, message.routing[-1].identity if message.routing else b"")
         parcel = Parcel.from_message(message, core.now(), peer, frames)
         if core.keyring is not None or message.domain:
             try:
                 (core.keyring or _NO_KEYS).verify(message)
             except BadSignature as problem:
                 core.undeliverable(parcel, Reason.BAD_SIGNATURE, problem)
-                return
+                return None
         if parcel.trace_options & TraceOptions.ROUTING:
             core.trace.step("received", parcel.message_id, parcel.correlation_id, f"from node {readable(peer)}")
         if parcel.hops > core.settings.max_hops:
             core.undeliverable(parcel, Reason.UNREACHABLE, Unreachable(f"went in circles for {parcel.hops} hops"))
-            return
-        self.send(parcel)
+            return None
+        self._familiar.remember(frames, message, parcel, core.keyring)
+        return parcel
 
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         """A message that was on its way to another node did not get there."""

@@ -12,7 +12,7 @@ from typing import Protocol
 from framewire.errors import BadBody
 from framewire.node.deadletters import DeadLetter
 from framewire.node.parcel import Parcel
-from framewire.wire import Message, encode
+from framewire.wire import encode
 
 __all__ = ["Recorder", "Tap"]
 
@@ -44,10 +44,9 @@ class Tap:
         """A message went to another node."""
         self._record("sent", peer, frames)
 
-    def received(self, frames: list[bytes], message: Message | None) -> None:
-        """A message came from another node; the last router that it passed tells which."""
-        peer = message.routing[-1].identity if message is not None and message.routing else frames[0]
-        self._record("received", peer, frames)
+    def received(self, frames: list[bytes], sender: bytes) -> None:
+        """A message came from another node; empty where it does not say from which."""
+        self._record("received", sender or frames[0], frames)
 
     def delivered(self, receiver: bytes, parcel: Parcel) -> None:
         """A handler or hub of this node gets a message."""

@@ -34,6 +34,9 @@ class Port(Protocol):
     def receive(self, peer: bytes, frames: list[bytes]) -> None:
         """A message came in from a peer."""
 
+    def several(self) -> None:
+        """Several messages have come at once, so that none of them need be handled before the next is taken in."""
+
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         """A message that was handed over did not get to its peer after all."""
 

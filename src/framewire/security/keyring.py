@@ -7,7 +7,7 @@ make another ring and hand it over.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from hmac import compare_digest
 from pathlib import Path
 
@@ -112,6 +112,19 @@ class KeyRing:
         if not any(compare_digest(key.mac(message), message.signature) for key in self._keys[expected]):
             raise self._refusal(message, "the signature does not match")
         return message
+
+    def signer(self, like: Message) -> Callable[[bytes], bytes] | None:
+        """What signs the bodies of messages that are like one in all else; None where they are not signed."""
+        domain = self.domain_of(like.identity)
+        return self._keys[domain][0].macs(like) if self.is_signed(domain, like.identity) else None
+
+    def verifier(self, like: Message) -> Callable[[bytes, bytes], bool] | None:
+        """What tells whether a body and its signature match, in messages that are like a good one in all else."""
+        domain = self.domain_of(like.identity)
+        if not self.is_signed(domain, like.identity):
+            return None
+        macs = [key.macs(like) for key in self._keys[domain]]
+        return lambda body, signature: any(compare_digest(mac(body), signature) for mac in macs)
 
     def rotated(self, key: DomainKey) -> KeyRing:
         """A ring that signs with a new key and still accepts the domain's former ones."""

@@ -6,6 +6,7 @@ Which parts of a message are signed is the wire's business (``layout.SIGNED``); 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -19,7 +20,7 @@ ALGORITHMS = ("sha256", "sha512", "sha1", "md5")
 """What a key can be used with. The last two are for peers that know nothing better, and must be named."""
 
 _signed_parts = attrgetter(*SIGNED)
-_VERSION = SIGNED.index("version")
+_VERSION, _BODY = SIGNED.index("version"), SIGNED.index("body")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,25 @@ class DomainKey:
 
     def mac(self, message: Message) -> bytes:
         """The signature that this key gives a message."""
-        parts = [*_signed_parts(message)]
-        try:
-            parts[_VERSION] = parts[_VERSION].to_bytes(2, "little")
-        except (AttributeError, OverflowError):
-            raise UsageError(f"version: {message.version!r} cannot be signed; upgrade() V1 first") from None
-        return hmac.digest(self.key, b"".join(parts), self.algorithm)
+        return hmac.digest(self.key, b"".join(_parts(message)), self.algorithm)
+
+    def macs(self, like: Message) -> Callable[[bytes], bytes]:
+        """What makes the signatures of messages that are like one in all that is signed but the body."""
+        before, after = (b"".join(_parts(like)[part]) for part in (slice(_BODY), slice(_BODY + 1, None)))
+        begun = hmac.new(self.key, before, self.algorithm)
+
+        def mac(body: bytes) -> bytes:
+            made = begun.copy()
+            made.update(body + after)
+            return made.digest()
+
+        return mac
+
+
+def _parts(message: Message) -> list[bytes]:
+    parts = [*_signed_parts(message)]
+    try:
+        parts[_VERSION] = parts[_VERSION].to_bytes(2, "little")
+    except (AttributeError, OverflowError):
+        raise UsageError(f"version: {message.version!r} cannot be signed; upgrade() V1 first") from None
+    return parts

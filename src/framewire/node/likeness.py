@@ -1,0 +1,92 @@
+"""Messages that are like others this node has had: read and written without going the whole way.
+
+What is constant in a message (``framewire.wire.moulds``) also decides most of what a node does with it: what it
+is, who waits for it, which way its answer goes. So a message that fits the mould of one that was read, checked and
+found good is a parcel at once, and what comes of the same question as something before is frames at once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+
+from framewire.node.parcel import TICKS, Callback, Parcel, Stencil, unread
+from framewire.security import KeyRing
+from framewire.wire import Message
+from framewire.wire.moulds import Mould
+
+__all__ = ["Familiar", "Likeness"]
+
+_MOST = 4096
+"""Kinds of messages that are remembered."""
+
+
+class Likeness:
+    """One kind of message that has come in before."""
+
+    __slots__ = ("_like", "_mould", "_verified", "following", "ring", "sender")
+
+    def __init__(self, mould: Mould, message: Message, parcel: Parcel, ring: KeyRing | None) -> None:
+        self._mould = mould
+        self._like = msgspec.structs.replace(parcel, body_frames=None, correlation_id=b"", frames=None)
+        self.ring = ring
+        self._verified = None if ring is None else ring.verifier(message)
+        self.sender = message.routing[-1].identity if message.routing else b""
+        """The node that sent it here; empty where it does not say."""
+        self.following: dict[type, Stencil] = {}
+        """What handlers send on such a message, by the payload's class."""
+
+    def parcel(self, frames: list[bytes], now: float, source: bytes) -> Parcel | None:
+        """What has come in, or None where it is not of this kind."""
+        opened = self._mould.opened(frames)
+        if opened is None:
+            return None
+        body, ttl, correlation_id, key, signature = opened
+        like = self._like
+        if self._verified is not None and not self._verified(body, signature):
+            return None
+        callback = like.callback
+        return Parcel(
+            like.message_id,
+            unread,
+            (body,),
+            correlation_id,
+            callback and Callback(callback.receiver, callback.node, key, callback.points, callback.receipt),
+            now + ttl / TICKS if ttl else math.inf,
+            like.distribution,
+            like.receiver,
+            like.receiver_node,
+            0,
+            like.hops,
+            like.routing,
+            source,
+            None,
+            frames,
+            None,
+            self,
+        )
+
+
+class Familiar:
+    """The kinds of messages that a node has had."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, bytes, bytes, bytes], Likeness] = {}
+
+    def recall(self, frames: list[bytes], ring: KeyRing | None) -> Likeness | None:
+        """The kind that a message is most probably of."""
+        try:
+            like = self._known[len(frames), frames[3], frames[-6], frames[-10]]
+        except LookupError:
+            return None
+        return like if like.ring is ring else None
+
+    def remember(self, frames: list[bytes], message: Message, parcel: Parcel, ring: KeyRing | None) -> None:
+        """Know a message again that was found good."""
+        mould = None if message.trace_options else Mould.of(message, frames)
+        if mould is None:
+            return
+        if len(self._known) >= _MOST:
+            self._known.clear()
+        self._known[len(frames), frames[3], frames[-6], frames[-10]] = Likeness(mould, message, parcel, ring)

@@ -1,0 +1,80 @@
+"""Messages that are like one before them: the same frames, but for what is new in every message.
+
+The messages of a service are alike. A hub that asks the same question a thousand times writes twenty frames a
+thousand times over, of which five are new: body, ttl, correlation id, callback key and signature. A mould keeps the
+others, so that writing is filling in and reading is taking out, without a look at the rest.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from framewire.wire import layout
+from framewire.wire.codec import encode
+from framewire.wire.message import Message
+
+__all__ = ["Mould"]
+
+_PLACES = {field.name: -field.frame for field in layout.V5.fields}
+_TTL, _FLOW, _KEY = _PLACES["ttl"], _PLACES["correlation_id"], _PLACES["callback_key"]
+_SIGNATURE = _PLACES["signature"]
+_SENDER, _BODY = 0, 2
+"""The envelope is the name of a connection and an empty frame; a single body frame is written right after it."""
+_MOST_FRAMES, _MOST_BYTES = 64, 1024
+"""What a mould may hold: a peer must not fill the memory with them."""
+_number = struct.Struct("<q")
+_pack, _unpack = _number.pack, _number.unpack
+_ZERO = _pack(0)
+
+
+class Mould:
+    """What messages of one kind have in common, frame by frame: V5, in an envelope, with one body frame."""
+
+    __slots__ = ("_frames", "_holed")
+
+    def __init__(self, frames: list[bytes]) -> None:
+        self._frames = frames.copy()
+        self._frames[_BODY] = b""
+        self._holed = _with_holes(frames)
+
+    @classmethod
+    def of(cls, message: Message, frames: list[bytes]) -> Mould | None:
+        """The mould of a message and its frames; None where it would be too large, or all is not where we write it.
+
+        Others may leave gaps between the parts of a message, or let them overlap: that is read anew each time.
+        """
+        if message.wire_version != layout.V5.version or len(message.body_frames) != 1:
+            return None
+        constant = sum(map(len, frames)) - len(message.body_frames[0])
+        if len(frames) > _MOST_FRAMES or constant > _MOST_BYTES:
+            return None
+        return cls(frames) if message.socket_identity is not None and encode(message) == frames else None
+
+    def filled(
+        self, body: bytes, ttl_ticks: int, correlation_id: bytes, callback_key: int, signature: bytes = b""
+    ) -> list[bytes]:
+        """The frames of a message of this kind."""
+        frames = self._frames.copy()
+        frames[_BODY] = body
+        frames[_TTL] = _pack(ttl_ticks) if ttl_ticks else _ZERO
+        frames[_FLOW] = correlation_id
+        frames[_KEY] = _pack(callback_key) if callback_key else _ZERO
+        frames[_SIGNATURE] = signature
+        return frames
+
+    def opened(self, frames: list[bytes]) -> tuple[bytes, int, bytes, int, bytes] | None:
+        """Body, ttl, correlation id, callback key and signature of a message; None where it is of another kind."""
+        if len(frames) != len(self._holed) or _with_holes(frames) != self._holed:
+            return None
+        try:
+            (ttl,), (key,) = _unpack(frames[_TTL]), _unpack(frames[_KEY])
+        except struct.error:
+            return None
+        return frames[_BODY], ttl, frames[_FLOW], key, frames[_SIGNATURE]
+
+
+def _with_holes(frames: list[bytes]) -> list[Any]:
+    holed: list[Any] = frames.copy()
+    holed[_SENDER] = holed[_BODY] = holed[_TTL] = holed[_FLOW] = holed[_KEY] = holed[_SIGNATURE] = None
+    return holed

@@ -1,0 +1,120 @@
+"""A message that is like another is written and read as if it were on its own."""
+
+import random
+
+import pytest
+from fuzz import wire as fuzzer
+from hypothesis import given
+from tests.wire import vectors
+from tests.wire.building import laid_out
+from tests.wire.strategies import i64, raw, versioned_messages
+
+from framewire.wire import Message, MessageId, RouterAddress, WireError, decode, encode
+from framewire.wire.moulds import Mould
+
+QUESTION = Message(
+    b"shop.order",
+    body_frames=(b"two apples",),
+    correlation_id=b"flow-1",
+    ttl_ticks=300_000_000,
+    callback_receiver_identity=b"\0hub",
+    callback_receiver_node_identity=b"node-a",
+    callback_key=7,
+    callback_points=(MessageId(b"shop.ordered"), MessageId(b"KINO.EXCEPTION")),
+    routing=(RouterAddress("tcp://127.0.0.1:7001", b"node-a"),),
+    hops=1,
+)
+
+
+def mould_of(message):
+    return Mould.of(message, encode(message))
+
+
+@given(
+    versioned_messages(5).map(lambda message: message.replace(body_frames=(b"x",), socket_identity=b"")),
+    raw,
+    i64,
+    raw,
+    i64,
+    raw,
+)
+def test_what_is_filled_in_is_what_would_be_written(like, body, ttl, flow, key, signature):
+    written = like.replace(
+        body_frames=(body,), ttl_ticks=ttl, correlation_id=flow, callback_key=key, signature=signature
+    )
+    mould = mould_of(like)
+    assert mould.filled(body, ttl, flow, key, signature) == encode(written)
+    assert mould.opened(encode(written)) == (body, ttl, flow, key, signature)
+
+
+@given(versioned_messages(5).map(lambda message: message.replace(body_frames=(b"x",), socket_identity=b"")))
+def test_a_message_that_differs_in_anything_else_is_of_another_kind(other):
+    same = QUESTION.replace(
+        body_frames=other.body_frames,
+        ttl_ticks=other.ttl_ticks,
+        correlation_id=other.correlation_id,
+        callback_key=other.callback_key,
+        signature=other.signature,
+        socket_identity=other.socket_identity,
+    )
+    opened = mould_of(QUESTION).opened(encode(other))
+    assert (opened is not None) == (other == same)
+
+
+def test_mutated_messages_are_read_as_they_would_be_anew_or_not_at_all():
+    rng = random.Random(11)  # noqa: S311 - a test that can be repeated
+    seeds = [case["frames"] for name in ("v5", "v5_int") for case in vectors.load(name)] + [encode(QUESTION)]
+    moulds = [mould for frames in seeds if (mould := Mould.of(decode(frames), frames)) is not None]
+    assert moulds
+    opened = 0
+    for _ in range(5000):
+        frames = fuzzer.mutated(rng, rng.choice(seeds), rng.choice(seeds))
+        for mould in moulds:
+            found = mould.opened(frames)
+            if found is not None:
+                opened += 1
+                told = decode(frames)
+                ours = (told.body, told.ttl_ticks, told.correlation_id, told.callback_key, told.signature)
+                assert found == ours
+    assert opened
+
+
+def test_a_number_that_is_not_eight_bytes_is_left_to_the_reader_that_tells_what_is_wrong():
+    mould, frames = mould_of(QUESTION), encode(QUESTION)
+    frames[-3] = b"\1"
+    assert mould.opened(frames) is None
+    with pytest.raises(WireError):
+        decode(frames)
+
+
+def test_the_connection_it_came_over_does_not_make_it_another_kind():
+    frames = encode(QUESTION)
+    frames[0] = b"\0\1\2\3\4"
+    assert mould_of(QUESTION).opened(frames) is not None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        QUESTION.replace(wire_version=4),
+        QUESTION.replace(body_frames=(b"one", b"two")),
+        QUESTION.replace(body_frames=()),
+        QUESTION.replace(socket_identity=None),
+        QUESTION.replace(domain="d" * 2000),
+    ],
+    ids=["V4", "two body frames", "no body", "no envelope", "too large"],
+)
+def test_what_cannot_be_kept_has_no_mould(message):
+    assert Mould.of(message, encode(message)) is None
+
+
+def test_parts_that_are_not_where_we_write_them_make_no_mould():
+    frames = laid_out(QUESTION, order=("body", "routing", "callback_points"))
+    assert decode(frames).body == b"two apples"
+    assert Mould.of(decode(frames), frames) is None
+
+
+def test_a_mould_does_not_keep_the_body_it_was_made_from():
+    large = b"x" * 100_000
+    mould = mould_of(QUESTION.replace(body_frames=(large,)))
+    assert all(large not in held for held in (mould._frames, mould._holed))
