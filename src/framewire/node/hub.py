@@ -49,12 +49,13 @@ Address = bytes | Route
 class _Plan:
     """What is known of all questions of one class that want the same answers, and of what is told of one class."""
 
-    __slots__ = ("message_id", "points", "stencil", "types")
+    __slots__ = ("message_id", "points", "receipt", "stencil", "types")
 
     def __init__(self, asked: type, wanted: tuple[type, ...]) -> None:
         self.message_id = type_of(asked).message_id
         self.types = {type_of(cls).message_id: type_of(cls) for cls in wanted}
         self.points = tuple({**self.types, EXCEPTION: None})
+        self.receipt = RECEIPT in self.types
         self.stencil = Stencil()
 
 
@@ -134,8 +135,9 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
-        plan = self._plan(payload, ())
-        parcel = self._parcel(plan, payload, _lasting(ttl), to_node, to_actor, trace, correlation_id)
+        plan = self._plans.get((type(payload), ())) or self._plan(payload, ())
+        lasting = None if ttl is None else _lasting(ttl)
+        parcel = self._parcel(plan, payload, lasting, to_node, to_actor, trace, correlation_id)
         waiting = self._core.send(parcel)
         if waiting is not None:
             await waiting
@@ -247,7 +249,9 @@ class MessageHub:
         trace: bool,
         correlation_id: bytes | None,
     ) -> Promise[T]:
-        plan, limit = self._plan(payload, _wanted(types)), self._limit(timeout)
+        # There is one of these for every ask, so what is usual skips a call (bench/node.py, bench/cluster.py).
+        plan = self._plans.get((type(payload), types)) or self._plan(payload, _wanted(types))
+        limit = self._core.settings.timeout if timeout is None else self._limit(timeout)
         lasting = limit if ttl is None else _lasting(ttl)
         parcel = self._parcel(plan, payload, lasting, to_node, to_actor, trace, correlation_id)
         promise: Promise[T] = Promise(self, parcel)
@@ -310,11 +314,10 @@ class MessageHub:
         if len(self._pending) >= core.settings.promises:
             detail = f"{len(self._pending)} promises are open already"
             raise core.overloaded(waiting.parcel, detail)
-        points, waiting.types = plan.points, plan.types
+        waiting.types = plan.types
         self._last_key = waiting.key = key = self._last_key + 1
         waiting.started = started = core.now()
-        receipt = points[0] == RECEIPT
-        waiting.parcel.callback = Callback(self.identity, core.identity, key, points, receipt)
+        waiting.parcel.callback = Callback(self.identity, core.identity, key, plan.points, plan.receipt)
         self._pending[key] = waiting
         try:
             room = core.send(waiting.parcel)

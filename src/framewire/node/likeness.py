@@ -25,7 +25,7 @@ _MOST = 4096
 class Likeness:
     """One kind of message that has come in before."""
 
-    __slots__ = ("_like", "_mould", "_verified", "following", "ring", "sender")
+    __slots__ = ("_like", "_mould", "_verified", "following", "plain", "ring", "sender")
 
     def __init__(self, mould: Mould, message: Message, parcel: Parcel, ring: KeyRing | None) -> None:
         self._mould = mould
@@ -34,6 +34,10 @@ class Likeness:
         self._verified = None if ring is None else ring.verifier(message)
         self.sender = message.routing[-1].identity if message.routing else b""
         """The node that sent it here; empty where it does not say."""
+        self.plain = not (parcel.receiver or parcel.receiver_node or parcel.distribution) and not (
+            parcel.callback is not None and parcel.callback.receipt
+        )
+        """Whether it is for anyone here who handles it, and that is all."""
         self.following: dict[type, Stencil] = {}
         """What handlers send on such a message, by the payload's class."""
 

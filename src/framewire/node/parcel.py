@@ -72,7 +72,7 @@ class Stencil:
         """The frames of a parcel, or None where they have to be written anew."""
         if self._router is not router or self._ring is not ring or self._mould is None:
             return None
-        body = parcel.body
+        body = parcel.body_frames or parcel.body
         if len(body) != 1:
             return None
         callback, deadline = parcel.callback, parcel.deadline
@@ -131,7 +131,7 @@ class Parcel(msgspec.Struct):
         """
         if type(self.payload) is message_type.python_type:
             return self.payload
-        frames = self.body
+        frames = self.body_frames or self.body
         self.payload = message_type.decode(frames[0] if len(frames) == 1 else b"".join(frames))
         return self.payload
 

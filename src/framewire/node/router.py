@@ -252,12 +252,19 @@ class Router:
         core.counters.received += 1
         like = self._familiar.recall(frames, core.keyring)
         parcel = None if like is None else like.parcel(frames, core.now(), peer)
-        if parcel is None:
+        if like is None or parcel is None:
             parcel = self._received_anew(peer, frames)
-        elif core.tap is not None and like is not None:
+            if parcel is not None:
+                self.send(parcel)
+            return
+        if core.tap is not None:
             core.tap.received(frames, like.sender)
-        if parcel is not None:
+        route = self.table.next_here(parcel.message_id) if like.plain else None
+        if route is None:
             self.send(parcel)
+        else:
+            parcel.sent_to = route
+            self._receivers[route.receiver].accept(parcel)
 
     def _received_anew(self, peer: bytes, frames: list[bytes]) -> Parcel | None:
         """What came in, taken apart and checked; None where it is not good."""

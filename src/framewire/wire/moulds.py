@@ -65,8 +65,11 @@ class Mould:
 
     def opened(self, frames: list[bytes]) -> tuple[bytes, int, bytes, int, bytes] | None:
         """Body, ttl, correlation id, callback key and signature of a message; None where it is of another kind."""
-        if len(frames) != len(self._holed) or _with_holes(frames) != self._holed:
+        if len(frames) != len(self._holed) or (holed := _with_holes(frames)) != self._holed:
             return None
+        self._holed = (
+            holed  # the next one's frames are more probably the same objects as these than as the first one's
+        )
         try:
             (ttl,), (key,) = _unpack(frames[_TTL]), _unpack(frames[_KEY])
         except struct.error:
