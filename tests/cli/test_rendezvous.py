@@ -1,3 +1,4 @@
+import json
 import os
 import selectors
 import signal
@@ -70,7 +71,7 @@ def test_what_is_said_to_it_is_heard_at_the_next_port(server):
         (["tcp://*:99999"], ["address: 'tcp://*:99999'"]),
         (
             ["tcp://*:7400", "--broadcast=x", "--partner=tcp://*:1", "--heartbeat=0"],
-            ["broadcast: 'x'", "partner: 'tcp://*:1'", "heartbeat: 0.0"],
+            ["rendezvous.broadcast: 'x'", "rendezvous.partners: ['tcp://*:1']", "rendezvous.heartbeat: 0;"],
         ),
     ],
 )
@@ -84,8 +85,36 @@ def test_a_port_that_is_taken_is_told():
     taken, port = free_ports(2)
     with taken:
         result = CliRunner().invoke(main, ["rendezvous", f"tcp://127.0.0.1:{port}"])
-    assert result.exit_code == 2
+    assert result.exit_code == 4
     assert f"cannot listen at tcp://127.0.0.1:{port}: Address already in use" in result.stderr
+
+
+def test_the_file_and_variables_tell_where(tmp_path):
+    taken, port = free_ports(3)
+    taken.close()
+    (tmp_path / "framewire.toml").write_text(f'[rendezvous]\naddress = "tcp://127.0.0.1:{port}"\nheartbeat = 5\n')
+    process = subprocess.Popen(
+        [*FRAMEWIRE, "rendezvous"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "FRAMEWIRE_LOG_FORMAT": "json"},
+    )
+    try:
+        said = json.loads(line_of(process.stderr))
+        speaks = f"tcp://127.0.0.1:{port + 1}"
+        assert said["text"] == f"listening at tcp://127.0.0.1:{port}, speaking at {speaks}"
+        process.terminate()
+        assert process.wait(10) == 0
+    finally:
+        process.kill()
+        process.communicate(timeout=10)
+
+
+def test_without_an_address_it_says_how_to_give_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["rendezvous"])
+    assert result.exit_code == 2
+    assert "Say where: framewire rendezvous tcp://*:7400" in result.stderr
 
 
 def test_quiet_says_nothing():

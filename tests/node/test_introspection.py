@@ -1,7 +1,10 @@
 """What a node says about itself."""
 
 import asyncio
+import os
+import time
 
+import msgspec
 import pytest
 from tests.node.messages import Answer, Done, Job, Question
 from tests.node.running import eventually, run
@@ -9,6 +12,8 @@ from tests.node.running import eventually, run
 import framewire as fw
 from framewire.node.core import Counters
 from framewire.node.introspection import Rates
+from framewire.node.reports import FlowInfo, FlowSteps, Ping, Pong
+from framewire.testing import Cluster
 
 
 class Busy(fw.Actor):
@@ -160,3 +165,127 @@ def test_what_a_node_tells_survives_the_wire():
             await asyncio.gather(*promises, return_exceptions=True)
 
     run(main())
+
+
+def test_stats_have_the_last_dead_letters_the_newest_first_if_asked_for():
+    async def main():
+        async with fw.Node() as node:
+            for number in range(3):
+                await node.hub.tell(Done(number), correlation_id=b"flow-%d" % number)
+            assert (await node.hub.ask(fw.NodeInfo(), fw.NodeStats)).letters == []
+            told = await node.hub.ask(fw.NodeInfo(letters=2), fw.NodeStats)
+            assert [letter.flow for letter in told.letters] == ["flow-2", "flow-1"]
+            assert {(letter.reason, letter.message) for letter in told.letters} == {("no_route", "test.done v1")}
+            assert told.letters[1].age >= told.letters[0].age >= 0
+            assert "nobody handles it" in told.letters[0].detail
+
+    run(main())
+
+
+def test_stats_say_where_the_node_is():
+    async def main():
+        async with fw.Node(bind="tcp://127.0.0.1:*", signals=False) as node:
+            told = await node.hub.ask(fw.NodeInfo(), fw.NodeStats)
+            assert (told.uri, told.pid, told.version) == (node.uri, os.getpid(), fw.__version__)
+            assert told.host
+
+    run(main())
+
+
+def test_stats_say_which_handler_blocked_the_event_loop():
+    class Blocks(fw.Actor):
+        @fw.handles(Job)
+        async def job(self, _):
+            time.sleep(0.5)  # noqa: ASYNC251 - this is what is to be noticed
+            return Done(1)
+
+    async def main():
+        async with fw.Node(stall_after=0.1) as node:
+            await node.host(Blocks())
+            await node.hub.ask(Job(1), Done)
+            told = await node.hub.ask(fw.NodeInfo(), fw.NodeStats)
+            (name,) = told.stalled
+            assert name.endswith("Blocks.job")
+            assert told.stalled[name] == told.stalls == 1
+
+    run(main())
+
+
+def test_a_node_remembers_the_steps_of_a_traced_flow():
+    async def main():
+        async with fw.Node() as node:
+            busy = Busy()
+            busy.go.set()
+            await node.host(busy)
+            await node.hub.ask(Job(2), Done, trace=True, correlation_id=b"seen")
+            await node.hub.ask(Job(2), Done, trace=True, correlation_id=b"other")
+            told = await node.hub.ask(FlowInfo(b"seen"), FlowSteps)
+            steps = [step.step for step in told.steps]
+            assert steps[:2] == ["received", "routed"]
+            assert "handled" in steps
+            ages = [step.age for step in told.steps]
+            assert ages == sorted(ages, reverse=True)
+            assert (await node.hub.ask(FlowInfo(b"nobody's"), FlowSteps)).steps == []
+
+    run(main())
+
+
+def test_a_ping_is_answered_by_the_node_that_is_asked():
+    async def main():
+        async with fw.Node(identity="me") as node:
+            assert await node.hub.ask(Ping(), Pong, to_node=b"me") == Pong("me")
+
+    run(main())
+
+
+def domain_ring(**identities):
+    return fw.KeyRing([fw.DomainKey(domain, os.urandom(32)) for domain in identities], identities)
+
+
+async def told_to_another(ring):
+    """What a node of a cluster tells another, after it has had to do with two domains."""
+    async with Cluster(2, keyring=ring, route_grace=0) as cluster:
+        one, other = cluster[0], cluster[1]
+        busy = Busy()
+        await other.host(busy)
+        await cluster.settled()
+        promises = [other.hub.start(Job(2), Done, trace=True, correlation_id=b"traced")]
+        await other.hub.tell(Secret())
+        await other.hub.tell(Done())
+        question = fw.NodeInfo(letters=10)
+        local = await other.hub.ask(question, fw.NodeStats, to_node=other.identity)
+        remote = await one.hub.ask(question, fw.NodeStats, to_node=other.identity)
+        steps = await one.hub.ask(FlowInfo(b"traced"), FlowSteps, to_node=other.identity)
+        busy.go.set()
+        await asyncio.gather(*promises)
+        return local, remote, steps
+
+
+def names(stats):
+    handled = {handler.message for actor in stats.actors for handler in actor.handlers}
+    waiting = {each.message for each in stats.pending}
+    return (handled | waiting | {letter.message for letter in stats.letters}) - {"FRAMEWIRE.NODEINFO v1"}
+
+
+@fw.message("secret.thing")
+class Secret(msgspec.Struct):
+    pass
+
+
+def test_what_is_of_a_domain_is_not_told_to_whoever_asks_outside_of_one():
+    local, remote, steps = run(told_to_another(domain_ring(secret=["secret.*", "test.job"])))
+    assert {"secret.thing v1", "test.job v1", "test.question v1", "test.done v1"} <= names(local)
+    assert {each.domain for actor in local.actors for each in actor.handlers} == {"", "secret"}
+    assert "test.question v1" in names(remote)
+    assert "test.done v1" in names(remote)
+    assert not {"secret.thing v1", "test.job v1"} & names(remote)
+    assert all(not each.domain for actor in remote.actors for each in actor.handlers)
+    assert remote.dead_letters == local.dead_letters
+    assert steps.steps == []
+
+
+def test_where_the_questions_are_of_a_domain_those_who_have_its_key_are_told_all():
+    ring = domain_ring(secret=["secret.*", "test.job"], operators=["FRAMEWIRE.*"])
+    local, remote, steps = run(told_to_another(ring))
+    assert names(remote) == names(local)
+    assert steps.steps

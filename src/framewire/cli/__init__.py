@@ -16,14 +16,24 @@ from framewire._version import __version__
 __all__ = ["main"]
 
 _COMMANDS = {
+    "ask": "Send a message to a live cluster, and show the answer.",
     "capture": "Look at what nodes have recorded, and take care of it.",
+    "config": "Check framewire.toml and variables, or show what they amount to.",
+    "dead": "Show the dead letters of a live cluster.",
     "flow": "Show what happened in one flow, message by message.",
     "inspect": "Show recorded messages, frame by frame.",
+    "node": "Run a program as a node, or as several.",
+    "pending": "Show the asks that are still open in a live cluster.",
+    "ping": "Ask the event loops of nodes whether they come round.",
     "pipeline": "Turn captures into tables of flows, hops, losses and more.",
+    "ps": "Show the nodes of a live cluster, and how they are.",
     "query": "Ask a lake a question in SQL.",
     "rendezvous": "Run a server through which nodes find each other.",
     "replay": "Send recorded messages to a live cluster again.",
+    "routes": "Show who handles what in a live cluster.",
     "synth": "Write the captures of a made-up cluster, and the truth about it.",
+    "tell": "Send a message to a live cluster that wants no answer.",
+    "trace": "Show the way of a message through a live cluster.",
 }
 """Every command, with its line in the help. Command ``x`` is the function ``x`` of ``framewire.cli.x``."""
 

@@ -1,103 +1,147 @@
-"""What a node can say about itself, to its own process and to whoever asks by message."""
+"""What a node can say about itself, to its own process and to whoever asks by message.
+
+These are messages like any other, so the rules of domains hold for them: whoever puts FRAMEWIRE.* into a domain
+decides who may ask. Where they are in none, anybody may, and then nothing is told that has to do with a message of
+a domain.
+"""
 
 from __future__ import annotations
 
-from collections import deque
-from typing import TYPE_CHECKING
+import os
+import socket
+from collections import Counter, deque
+from collections.abc import Iterable
+from heapq import merge
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
 
-import msgspec
-
+from framewire._version import __version__
 from framewire.node.actor import Actor, handles
 from framewire.node.clock import Clock, Timer
+from framewire.node.context import Context
 from framewire.node.core import Core, Counters
-from framewire.node.payloads import message
+from framewire.node.reports import (
+    ActorStats,
+    FlowInfo,
+    FlowSteps,
+    HandlerStats,
+    LetterStats,
+    NodeInfo,
+    NodeStats,
+    PendingStats,
+    Ping,
+    Pong,
+    StepStats,
+)
+from framewire.node.tracing import TraceStep
+from framewire.wire import MessageId
+from framewire.wire.message import readable
 
 if TYPE_CHECKING:
     from framewire.node.cell import Cell
+    from framewire.node.deadletters import DeadLetter
     from framewire.node.hub import MessageHub
-    from framewire.node.stalls import StallWatch
+    from framewire.node.stalls import Stall, StallWatch
 
 __all__ = [
     "ActorStats",
+    "FlowInfo",
+    "FlowSteps",
     "HandlerStats",
     "Introspection",
+    "LetterStats",
     "NodeInfo",
     "NodeStats",
     "PendingStats",
+    "Ping",
+    "Pong",
     "Rates",
+    "StepStats",
     "stats",
 ]
 
+T = TypeVar("T", HandlerStats, PendingStats, LetterStats, StepStats)
+
 _WINDOW = 10
 """Seconds over which rates are averaged."""
-
-
-class HandlerStats(msgspec.Struct, kw_only=True):
-    """What one handler has done. Times are in seconds."""
-
-    name: str
-    message: str
-    handled: int
-    failed: int
-    seconds: float
-    longest: float
-
-
-class ActorStats(msgspec.Struct, kw_only=True):
-    """One actor and its mailbox."""
-
-    name: str
-    identity: str
-    queued: int
-    waiting: int
-    busy: int
-    limit: int
-    overflow: str
-    restarts: int
-    handlers: list[HandlerStats]
-
-
-class PendingStats(msgspec.Struct, kw_only=True):
-    """A promise that is still open."""
-
-    message: str
-    target: str
-    age: float
-    flow: str
-
-
-@message("FRAMEWIRE.NODESTATS")
-class NodeStats(msgspec.Struct, kw_only=True):
-    """The state of a node at one moment. ``rates`` are per second, over the last ten."""
-
-    node: str
-    uptime: float
-    totals: dict[str, int]
-    rates: dict[str, float]
-    actors: list[ActorStats]
-    pending: list[PendingStats]
-    dead_letters: dict[str, int]
-    peers: list[str]
-    stalls: int
-    captured: int = 0
-    """Messages that are recorded, on disk."""
-    capture_dropped: int = 0
-    """Messages that should have been recorded, and were not."""
-
-
-@message("FRAMEWIRE.NODEINFO")
-class NodeInfo(msgspec.Struct):
-    """Ask a node for its ``NodeStats``; ``pending`` limits how many open promises it lists."""
-
-    pending: int = 100
+_STEPS = 1000
+"""Steps of traced messages that a node remembers."""
+_MOST = 10_000
+"""Open promises that are listed, whatever is asked for."""
+_LONGEST = 500
+"""Characters of a dead letter's detail: a peer must not make the answer long."""
 
 
 class Introspection(Actor):
-    """The actor on every node that answers ``NodeInfo``."""
+    """The actor on every node that answers ``NodeInfo``, ``FlowInfo`` and ``Ping``."""
+
+    def __init__(self) -> None:
+        self._steps: deque[TraceStep] = deque(maxlen=_STEPS)
+        self._stalled: Counter[str] = Counter()
+
+    async def started(self) -> None:
+        self.node.on_trace(self._steps.append)
+        if self._core.settings.stall_after is not None:
+            self.node.on_stall(self._stall)
 
     @handles(NodeInfo, inline=True)
-    def info(self, asked: NodeInfo) -> NodeStats:
-        return self.node.stats(pending=asked.pending)
+    def info(self, asked: NodeInfo, ctx: Context) -> NodeStats:
+        told = self.node.stats(pending=min(asked.pending, _MOST))
+        told.stalled = dict(self._stalled)
+        told.uri = self.node.uri
+        if asked.letters > 0:
+            told.letters = _letters(self._core, list(self.node.dead_letters)[: -asked.letters - 1 : -1])
+        if self._may_know_all(ctx):
+            return told
+        hidden = {handler.name for actor in told.actors for handler in actor.handlers if handler.domain}
+        told.pending = _open(told.pending)
+        told.letters = _open(told.letters)
+        told.stalled = {name: count for name, count in told.stalled.items() if name not in hidden}
+        told.actors = [actor for actor in told.actors if not actor.handlers or _open(actor.handlers)]
+        for actor in told.actors:
+            actor.handlers = _open(actor.handlers)
+        return told
+
+    @handles(FlowInfo, inline=True)
+    def flow(self, asked: FlowInfo, ctx: Context) -> FlowSteps:
+        core = self._core
+        now = core.now()
+        steps = [
+            StepStats(
+                step=step.step,
+                age=now - step.at,
+                message=str(step.message_id),
+                detail=step.detail,
+                domain=_domain(core, step.message_id),
+            )
+            for step in self._steps
+            if step.correlation_id == asked.flow
+        ]
+        return FlowSteps(node=readable(core.identity), steps=steps if self._may_know_all(ctx) else _open(steps))
+
+    @handles(Ping, inline=True)
+    def ping(self, _: Ping) -> Pong:
+        return Pong(readable(self._core.identity))
+
+    @property
+    def _core(self) -> Core:
+        return self.node._core  # noqa: SLF001 - this actor is a part of the node
+
+    def _may_know_all(self, ctx: Context) -> bool:
+        """Whether the question is the node's own, or came with the key of a domain."""
+        return not ctx.source or bool(_domain(self._core, ctx.message_id))
+
+    def _stall(self, stall: Stall) -> None:
+        self._stalled[stall.handler] += 1
+
+
+def _open(entries: Iterable[T]) -> list[T]:
+    """Those that belong to no domain."""
+    return [entry for entry in entries if not entry.domain]
+
+
+def _domain(core: Core, message_id: MessageId) -> str:
+    return "" if core.keyring is None else core.keyring.domain_of(message_id.identity)
 
 
 class Rates:
@@ -142,32 +186,54 @@ def stats(
     """Everything that a node knows about itself now."""
     now = core.now()
     recorder = core.tap.recorder if core.tap is not None else None
-    open_promises = sorted((waiting for hub in hubs for waiting in hub.pending), key=lambda w: w.started)
+    # Each hub has its own in order: the oldest of 100,000 are found without sorting them all.
+    waiting_by_hub = [list(hub.pending) for hub in hubs]
+    oldest = islice(merge(*waiting_by_hub, key=lambda waiting: waiting.started), max(pending, 0))
     return NodeStats(
-        node=core.identity.decode("ascii", errors="backslashreplace"),
+        node=readable(core.identity),
         uptime=uptime,
-        totals={**totals(core.counters), "pending": len(open_promises)},
+        totals={**totals(core.counters), "pending": sum(map(len, waiting_by_hub))},
         rates=rates.per_second(),
-        actors=[_actor_stats(cell) for cell in cells],
+        actors=[_actor_stats(core, cell) for cell in cells],
         pending=[
             PendingStats(
                 message=str(waiting.parcel.message_id),
                 target=waiting.target,
                 age=now - waiting.started,
-                flow=waiting.parcel.correlation_id.decode("ascii", errors="backslashreplace"),
+                flow=readable(waiting.parcel.correlation_id),
+                sent_to=readable(route.node) if (route := waiting.parcel.sent_to) is not None else "",
+                domain=_domain(core, waiting.parcel.message_id),
             )
-            for waiting in open_promises[: max(pending, 0)]
+            for waiting in oldest
         ],
         dead_letters={str(reason): count for reason, count in core.dead_letters.counts.items()},
-        peers=[peer.decode("ascii", errors="backslashreplace") for peer in peers],
+        peers=list(map(readable, peers)),
         stalls=watch.stalls if watch is not None else 0,
         # A recorder may be anything that takes messages; the one of framewire.capture counts them.
         captured=getattr(recorder, "captured", 0),
         capture_dropped=getattr(recorder, "dropped", 0),
+        host=socket.gethostname(),
+        pid=os.getpid(),
+        version=__version__,
     )
 
 
-def _actor_stats(cell: Cell) -> ActorStats:
+def _letters(core: Core, letters: Iterable[DeadLetter]) -> list[LetterStats]:
+    now = core.now()
+    return [
+        LetterStats(
+            reason=letter.reason,
+            detail=letter.detail[:_LONGEST],
+            age=now - letter.at,
+            message="" if letter.message is None else str(letter.message.message_id),
+            flow="" if letter.message is None else readable(letter.message.correlation_id),
+            domain="" if letter.message is None else _domain(core, letter.message.message_id),
+        )
+        for letter in letters
+    ]
+
+
+def _actor_stats(core: Core, cell: Cell) -> ActorStats:
     return ActorStats(
         name=cell.name,
         identity=cell.route.receiver.hex(),
@@ -185,7 +251,10 @@ def _actor_stats(cell: Cell) -> ActorStats:
                 failed=handler.figures.failed,
                 seconds=handler.figures.seconds,
                 longest=handler.figures.longest,
+                domain=_domain(core, message_id),
             )
             for message_id, handler in cell.handlers.items()
         ],
+        concurrency=cell.concurrency,
+        local=cell.local,
     )

@@ -1,0 +1,1 @@
+"""Running nodes, and looking at those that run: what ``framewire node``, ``ps`` and the others are made of."""

@@ -1,0 +1,126 @@
+"""Programs for ``framewire node``, and processes that run them."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import urllib.error
+import urllib.request
+
+from tests.cluster.clustering import HEARTBEAT
+
+import framewire as fw
+
+SHOP = """
+    import asyncio, os, msgspec, framewire as fw
+
+    @fw.message("shop.order", version=2)
+    class Order(msgspec.Struct):
+        article: str
+        seconds: float = 0.0
+
+    @fw.message("shop.ordered", version=2)
+    class Ordered(msgspec.Struct):
+        article: str
+        pid: int
+
+    @fw.message("shop.scan")
+    class Scan(bytes):
+        pass
+
+    class Shop(fw.Actor):
+        concurrency = 10
+
+        @fw.handles(Order)
+        async def order(self, order: Order) -> Ordered:
+            if order.article == "nothing":
+                raise ValueError("nobody orders nothing")
+            await asyncio.sleep(order.seconds)
+            return Ordered(order.article, os.getpid())
+
+        @fw.handles(Scan)
+        async def scan(self, scan: Scan) -> Order:
+            return Order(scan.decode())
+
+    def app(node):
+        return Shop
+"""
+
+
+def write(directory, name, source):
+    path = directory / name
+    path.write_text(textwrap.dedent(source))
+    return path
+
+
+class Program:
+    """``framewire COMMAND`` as a process of its own; what it writes to the standard error is in a file."""
+
+    def __init__(self, directory, *arguments, **variables):
+        self._said = directory / f"stderr-{time.monotonic_ns()}"
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("FRAMEWIRE_")}
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, "-W", "error", "-m", "framewire", *map(str, arguments)],
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env=environ | {"PYTHONDONTWRITEBYTECODE": "1"} | variables,
+                start_new_session=True,  # so that it has a group that can be sent a signal as a terminal does
+            )
+
+    @property
+    def said(self):
+        return self._said.read_text()
+
+    def says(self, text, times=1, seconds=60):
+        """Wait until it has said something, so many times."""
+        deadline = time.monotonic() + seconds
+        while self.said.count(text) < times:
+            assert self.process.poll() is None or self.said.count(text) >= times, self.said
+            assert time.monotonic() < deadline, f"{text!r} was not said:\n{self.said}"
+            time.sleep(0.02)
+        return self.said
+
+    def send(self, number):
+        self.process.send_signal(number)
+
+    def stop(self, number=signal.SIGTERM, seconds=40):
+        self.send(number)
+        return self.process.wait(seconds)
+
+    def ended(self, seconds=60):
+        return self.process.wait(seconds)
+
+    def close(self):
+        self.process.kill()
+        self.process.communicate(timeout=10)
+
+
+@contextlib.contextmanager
+def program(directory, *arguments, **variables):
+    made = Program(directory, *arguments, **variables)
+    with contextlib.closing(made):
+        yield made
+
+
+@contextlib.contextmanager
+def client(server, **options):
+    """A blocking client of a cluster."""
+    told = {"rendezvous": [server.uri], "heartbeat": HEARTBEAT, "misses": 10, "route_grace": 20, "timeout": 30}
+    with contextlib.closing(fw.Client(**told | options)) as made:
+        yield made
+
+
+def page(address, path):
+    """The status and the text of a page."""
+    try:
+        with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refusal:
+        with refusal:
+            return refusal.code, refusal.read().decode()

@@ -1,0 +1,231 @@
+"""``framewire node`` in one process: it serves, drains, and says how it ended."""
+
+import json
+import re
+import signal
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+from tests.cluster.clustering import free_ports, rendezvous
+from tests.operation.programs import SHOP, client, page, program, write
+
+import framewire as fw
+from framewire.operation.exits import Exit
+
+
+@fw.message("shop.order", version=2)
+class Order(msgspec.Struct):
+    article: str
+    seconds: float = 0.0
+
+
+@fw.message("shop.ordered", version=2)
+class Ordered(msgspec.Struct):
+    article: str
+    pid: int
+
+
+@pytest.fixture
+def shop(tmp_path):
+    write(tmp_path, "shop.py", SHOP)
+    return tmp_path
+
+
+@pytest.fixture
+def server():
+    with rendezvous() as running:
+        yield running
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_answers_and_on_a_signal_finishes_what_runs(shop, server, number):
+    with program(shop, "node", "--app=shop:app", f"--rendezvous={server.uri}") as running, client(server) as hub:
+        assert hub.ask(Order("tea"), Ordered) == Ordered("tea", running.process.pid)
+        slow = hub.start(Order("cup", 1.0), Ordered)
+        assert hub.ask(Order("pot"), Ordered).article == "pot"  # so the slow one has arrived
+        running.send(number)
+        running.says(f"stopping on {number.name}")
+        assert slow.result(20).article == "cup"
+        assert running.ended() == 0
+        assert "nothing was left undone" in running.said
+
+
+def test_when_the_time_for_draining_is_over_the_status_tells(shop, server):
+    options = ["--set=node.stop_timeout=0.2", f"--rendezvous={server.uri}"]
+    with program(shop, "node", "--app=shop:app", *options) as running, client(server) as hub:
+        slow = hub.start(Order("cup", 60), Ordered)
+        hub.ask(Order("pot"), Ordered)
+        assert running.stop() == 8
+        assert "1 messages were not handled" in running.said
+        with pytest.raises(fw.NodeStopped):
+            slow.result(20)
+
+
+def test_a_second_signal_ends_it_at_once(shop, server):
+    with program(shop, "node", "--app=shop:app", f"--rendezvous={server.uri}") as running, client(server) as hub:
+        slow = hub.start(Order("cup", 60), Ordered, timeout=60)
+        hub.ask(Order("pot"), Ordered)
+        running.send(signal.SIGTERM)
+        running.says("stopping on SIGTERM")
+        assert running.stop() == 128 + signal.SIGTERM
+        slow.cancel()
+
+
+def test_a_handler_that_blocks_a_thread_for_ever_does_not_keep_the_process(tmp_path):
+    write(
+        tmp_path,
+        "stuck.py",
+        """
+        import threading, msgspec, framewire as fw
+
+        @fw.message("stuck.stick")
+        class Stick(msgspec.Struct):
+            pass
+
+        class Stuck(fw.Actor):
+            @fw.handles(Stick)
+            def stick(self, _):
+                print("stuck", flush=True)
+                threading.Event().wait()
+
+        async def app(node):
+            await node.host(Stuck)
+            await node.hub.tell(Stick())
+        """,
+    )
+    with program(tmp_path, "node", "--app=stuck:app", "--set=node.stop_timeout=0.1") as running:
+        assert running.process.stdout.readline() == b"stuck\n"
+        running.says("is ready")
+        assert running.stop() == 8
+
+
+def test_an_app_that_never_gets_ready_can_be_stopped(tmp_path):
+    source = """
+    import asyncio
+
+    async def app(node):
+        print("here", flush=True)
+        await asyncio.Event().wait()
+    """
+    write(tmp_path, "slow.py", source)
+    with program(tmp_path, "node", "--app=slow:app") as running:
+        assert running.process.stdout.readline() == b"here\n"
+        assert running.stop() == 0
+        assert "is ready" not in running.said
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "status", "said"),
+    [
+        ("", "nowhere:app", 3, "Error: app: there is no module 'nowhere': not in "),
+        ("", "shop:other", 3, "Error: app: shop has no 'other'; it has Shop, app\n"),
+        ("", "shop", 2, "Error: app: 'shop'; must be module:name, such as shop.orders:app\n"),
+        ("import nothing_like_it", "broken:app", 3, "Error: app: broken cannot be imported: ModuleNotFoundError: "),
+        ("def app(node):\n    1 / 0", "broken:app", 3, "Error: app: app did not start: ZeroDivisionError: "),
+        (
+            "def app(node):\n    return 7",
+            "broken:app",
+            3,
+            "Error: app: app did not start: it returned 7, which is no ",
+        ),
+        ("app = 7", "broken:app", 3, "Error: app: broken:app is 7; must be an actor, a class of actors, or "),
+    ],
+)
+def test_an_app_that_cannot_be_loaded_or_started_is_told_in_one_paragraph(shop, source, name, status, said):
+    write(shop, "broken.py", source)
+    with program(shop, "node", "--app", name, "--log-level=error") as running:
+        assert running.ended() == status
+        assert said in running.said
+        assert "Traceback" not in running.said
+        assert ("broken.py" in running.said) == ("ZeroDivision" in said or "cannot be imported" in said)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["--bind=tcp://127.0.0.1:{0}"], ["--health=127.0.0.1:{0}"], ["--workers=1", "--metrics=127.0.0.1:{0}"]],
+)
+def test_an_address_that_is_taken_has_a_status_of_its_own(shop, options):
+    taken, port = free_ports(1)
+    with taken, program(shop, "node", "--app=shop:app", *(each.format(port) for each in options)) as running:
+        assert running.ended() == 4
+        assert re.search(f"cannot listen at .*127.0.0.1:{port}: .*ddress already in use", running.said)
+
+
+def test_a_wrong_configuration_is_told_all_at_once(shop):
+    (shop / "framewire.toml").write_text("[node]\ntimeout = 0\nwrokers = 2\n")
+    with program(shop, "node", "--bind=nowhere", FRAMEWIRE_CLUSTER_MISSES="0") as running:
+        assert running.ended() == 2
+    assert running.said.count("\n  - ") == 4
+    with program(shop, "node", "--config=/dev/null") as running:
+        assert running.ended() == 2
+    assert "Name what is to run" in running.said
+
+
+def test_the_file_tells_what_to_run(shop, server):
+    (shop / "framewire.toml").write_text(
+        f'[node]\napp = "shop:Shop"\nidentity = "shop"\n[cluster]\nrendezvous = ["{server.uri}"]\n'
+    )
+    with program(shop, "node") as running, client(server) as hub:
+        assert hub.ask(Order("tea"), Ordered, to_node=b"shop").article == "tea"
+        assert running.stop() == 0
+
+
+def test_health_tells_whether_it_is_there_takes_messages_and_drains(shop, server):
+    taken, port = free_ports(1)
+    taken.close()
+    address = f"127.0.0.1:{port}"
+    options = [f"--health={address}", f"--metrics={address}", f"--rendezvous={server.uri}"]
+    with program(shop, "node", "--app=shop:app", *options) as running, client(server) as hub:
+        running.says("is ready")
+        assert page(address, "/live") == (200, '{"live": true}\n')
+        assert page(address, "/ready") == (200, '{"ready": true, "nodes": {"node": "ready"}}\n')
+        slow = hub.start(Order("cup", 2.0), Ordered)
+        hub.ask(Order("pot"), Ordered)
+        metrics = page(address, "/metrics")[1]
+        assert 'framewire_handled_total{handler="Shop.order",message="shop.order v2"} 1\n' in metrics
+        assert 'framewire_busy{actor="Shop"} 1\n' in metrics
+        running.send(signal.SIGTERM)
+        running.says("stopping on SIGTERM")
+        assert page(address, "/ready") == (503, '{"ready": false, "nodes": {"node": "draining"}}\n')
+        assert page(address, "/live")[0] == 200
+        assert slow.result(20).article == "cup"
+        assert running.ended() == 0
+
+
+def test_logs_are_objects_for_machines(shop):
+    with program(shop, "node", "--app=shop:app", "--log-format=json") as running:
+        running.says("is ready")
+        assert running.stop() == 0
+    lines = [json.loads(line) for line in running.said.splitlines()]
+    assert {line["level"] for line in lines} == {"info"}
+    assert lines[0]["logger"] == "framewire.operation"
+    assert lines[0]["pid"] == running.process.pid
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", lines[0]["at"])
+    assert abs(time.time() - time.mktime(time.strptime(lines[0]["at"][:19], "%Y-%m-%dT%H:%M:%S"))) < 2 * 86_400
+
+
+def test_what_ends_it_is_an_object_for_machines_too(tmp_path):
+    write(tmp_path, "broken.py", "def app(node):\n    1 / 0\n")
+    with program(tmp_path, "node", "--app=broken:app", "--log-format=json", "--workers=1") as running:
+        assert running.ended() == 3
+    lines = [json.loads(line) for line in running.said.splitlines()]
+    (failure,) = [line for line in lines if line["level"] == "critical"]
+    assert failure["text"] == "app: app did not start: ZeroDivisionError: division by zero"
+    assert "broken.py" in failure["exception"]
+    assert failure["worker"] == 1
+
+
+def test_every_status_is_documented():
+    page = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+    for status in Exit:
+        assert f"\n| {status.value} | " in page
+
+
+def test_what_it_does_is_recorded_where_it_is_told(shop, server):
+    options = ["--capture=captures", f"--rendezvous={server.uri}"]
+    with program(shop, "node", "--app=shop:app", *options) as running, client(server) as hub:
+        hub.ask(Order("tea"), Ordered)
+        assert running.stop() == 0
+    assert list((shop / "captures").glob("recorder=*/date=*/segment-*.parquet"))

@@ -1,0 +1,164 @@
+"""``framewire node --workers``: processes that are kept running, and started anew when files change."""
+
+import os
+import re
+import signal
+
+import pytest
+from tests.cluster.clustering import free_ports, rendezvous
+from tests.node.running import until
+from tests.operation.programs import SHOP, client, page, program, write
+from tests.operation.test_running import Order, Ordered
+
+import framewire as fw
+
+
+@pytest.fixture
+def shop(tmp_path):
+    write(tmp_path, "shop.py", SHOP)
+    return tmp_path
+
+
+@pytest.fixture
+def server():
+    with rendezvous() as running:
+        yield running
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def pids(running):
+    return [int(pid) for pid in re.findall(r"worker \d+ is process (\d+)", running.said)]
+
+
+def answering(hub, count):
+    """The processes that answer, asked until there are so many."""
+    found = set()
+
+    def enough():
+        try:
+            found.add(hub.ask(Order("tea"), Ordered, timeout=5).pid)
+        except fw.MessageError:
+            return False
+        return len(found) >= count
+
+    until(enough, 60)
+    return found
+
+
+def test_every_worker_is_a_node_that_answers_and_all_drain(shop, server):
+    with program(shop, "node", "--app=shop:app", "--workers=2", f"--rendezvous={server.uri}") as running:
+        running.says("is ready", 2)
+        with client(server) as hub:
+            assert answering(hub, 2) == set(pids(running))
+            slow = [hub.start(Order("cup", 1.0), Ordered) for _ in range(4)]
+            assert answering(hub, 2)
+            assert running.stop() == 0
+            assert {each.result(20).article for each in slow} == {"cup"}
+        assert not any(map(is_alive, pids(running)))
+
+
+def test_an_interrupt_from_a_terminal_reaches_the_workers_once(shop, server):
+    with program(shop, "node", "--app=shop:app", "--workers=1", f"--rendezvous={server.uri}") as running:
+        running.says("is ready")
+        with client(server) as hub:
+            slow = hub.start(Order("cup", 1.0), Ordered)
+            hub.ask(Order("pot"), Ordered)
+            os.killpg(running.process.pid, signal.SIGINT)
+            assert slow.result(20).article == "cup"
+        assert running.ended() == 0
+        assert running.said.count("stopping on SIGINT") == running.said.count("stopping on SIGTERM; what runs") == 1
+
+
+def test_a_worker_that_is_killed_is_started_again(shop, server):
+    taken, port = free_ports(1)
+    taken.close()
+    options = [f"--metrics=127.0.0.1:{port}", f"--rendezvous={server.uri}", "--identity=shop"]
+    with program(shop, "node", "--app=shop:app", "--workers=2", *options) as running, client(server) as hub:
+        running.says("is ready", 2)
+        os.kill(pids(running)[0], signal.SIGKILL)
+        running.says("worker 1 ended: killed by SIGKILL; starting it again in 0.5 s")
+        running.says("is ready", 3)
+        assert len(pids(running)) == 3
+        assert set(pids(running)[1:]) <= answering(hub, 2)
+        metrics = page(f"127.0.0.1:{port}", "/metrics")[1]
+        assert 'framewire_worker_restarts_total{worker="1"} 1\n' in metrics
+        assert 'framewire_worker_restarts_total{worker="2"} 0\n' in metrics
+        assert 'framewire_info{worker="2",node="shop-2"' in metrics
+        assert running.stop() == 0
+
+
+def test_workers_whose_supervisor_is_killed_do_not_stay_behind(shop):
+    with program(shop, "node", "--app=shop:app", "--workers=2") as running:
+        running.says("is ready", 2)
+        running.stop(signal.SIGKILL)
+        until(lambda: not any(map(is_alive, pids(running))), 30)
+        assert running.said.count("the supervisor is gone; stopping") == 2
+
+
+def test_what_is_wrong_with_an_app_is_told_once_and_not_tried_again(shop):
+    with program(shop, "node", "--app=shop:other", "--workers=3") as running:
+        assert running.ended() == 3
+        assert running.said.count("Error: app: shop has no 'other'") == 1
+        assert len(pids(running)) == 1
+
+
+def test_a_worker_that_dies_early_again_and_again_is_started_later_each_time(tmp_path):
+    write(tmp_path, "dying.py", "import os\n\ndef app(node):\n    os._exit(9)\n")
+    with program(tmp_path, "node", "--app=dying:app", "--workers=1") as running:
+        for delay in ("0.5", "1.0", "2.0"):
+            running.says(f"worker 1 ended: status 9; starting it again in {delay} s")
+        assert running.stop() == 0
+
+
+def test_a_worker_that_stops_itself_is_done(tmp_path):
+    source = """
+    import asyncio
+
+    def app(node):
+        asyncio.get_running_loop().call_later(0.1, lambda: asyncio.ensure_future(node.stop()))
+    """
+    write(tmp_path, "brief.py", source)
+    with program(tmp_path, "node", "--app=brief:app", "--workers=2") as running:
+        assert running.ended() == 0
+        assert running.said.count("has stopped itself") == 2
+
+
+def test_ready_tells_of_each_worker_and_a_second_signal_kills(shop, server):
+    taken, port = free_ports(1)
+    taken.close()
+    options = [f"--health=127.0.0.1:{port}", f"--rendezvous={server.uri}"]
+    with program(shop, "node", "--app=shop:app", "--workers=2", *options) as running, client(server) as hub:
+        running.says("is ready", 2)
+        both = '{"ready": true, "nodes": {"1": "ready", "2": "ready"}}\n'
+        until(lambda: page(f"127.0.0.1:{port}", "/ready") == (200, both))
+        slow = [hub.start(Order("cup", 60), Ordered) for _ in range(2)]
+        assert answering(hub, 2)
+        running.send(signal.SIGTERM)
+        running.says("stopping on SIGTERM; what runs", 2)
+        assert page(f"127.0.0.1:{port}", "/ready")[0] == 503
+        assert running.stop() == 8
+        assert not any(map(is_alive, pids(running)))
+        for each in slow:
+            each.cancel()
+
+
+def test_it_is_started_anew_when_a_file_changes_and_waits_where_that_is_broken(shop, server):
+    options = ["--reload", f"--rendezvous={server.uri}"]
+    with program(shop, "node", "--app=shop:app", *options) as running, client(server) as hub:
+        running.says("is ready")
+        write(shop, "shop.py", SHOP.replace("Ordered(order.article,", "Ordered(order.article.upper(),"))
+        running.says("is ready", 2)
+        until(lambda: hub.ask(Order("tea"), Ordered).article == "TEA")
+        write(shop, "shop.py", "import nothing_like_it\n")
+        running.says("worker 1 cannot begin; waiting for a change")
+        write(shop, "shop.py", SHOP)
+        running.says("is ready", 3)
+        assert hub.ask(Order("tea"), Ordered).article == "tea"
+        assert running.stop() == 0
