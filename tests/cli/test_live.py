@@ -84,7 +84,7 @@ def test_ps_shows_every_node_and_not_those_who_look(command):
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("shop")] == ["shop-1", "shop-2"]
-    assert "observer" not in result.stdout
+    assert "framewire-cli" not in result.stdout
     nodes = data(command("ps", "--json"))["nodes"]
     assert [node["node"] for node in nodes] == ["shop-1", "shop-2"]
     assert all(node["uri"].startswith("tcp://127.0.0.1:") and node["pid"] and not node["problem"] for node in nodes)

@@ -56,6 +56,7 @@ def types():
     for each in (Struct, Newer, Data, Raw, Proto, Json, fw.Actor):
         setattr(module, each.__name__, each)
     module.number = 7
+    module.Alias = Raw
     return Types(module)
 
 

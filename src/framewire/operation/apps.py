@@ -77,12 +77,11 @@ async def host(node: Node, app: Any) -> None:
 
 def message_types(module: ModuleType) -> Iterator[MessageType]:
     """The messages that a module knows."""
-    for value in vars(module).values():
-        if isinstance(value, type):
-            try:
-                yield type_of(value)
-            except UsageError:
-                continue
+    for cls in dict.fromkeys(value for value in vars(module).values() if isinstance(value, type)):
+        try:
+            yield type_of(cls)
+        except UsageError:
+            continue
 
 
 def _actors(made: Any) -> Iterable[Any]:

@@ -26,13 +26,17 @@ from framewire.wire.message import readable
 
 __all__ = ["NoClusterError", "Observer", "Seen", "Step"]
 
-_NAME = b"observer-"
+_NAME = b"framewire-cli-"
 _QUIET = 0.4
 """Seconds without news after which all who are there have been heard of."""
 _LOOK = 0.05
 _PATIENCE = 1.0
 """Seconds for a node to tell whom it knows."""
 _NODE_INFO, _FLOW_INFO = type_of(NodeInfo).message_id, type_of(FlowInfo).message_id
+
+
+_SILENT = "does not answer: others know it, but its event loop stands still, or it has just gone"
+_NO_PEER = "not asked: only others know it, and without a rendezvous server it must be named with --peer"
 
 
 class NoClusterError(FramewireError):
@@ -77,6 +81,7 @@ class Observer:
         for name in ("bind", "health", "advertise", "advertise_health"):
             if name in options and not config.origin(f"cluster.{name}").startswith("-"):
                 options[name] = "ipc://*" if options[name].startswith("ipc:") else any_port(options[name])
+        self._why_unheard = _SILENT if "rendezvous" in options else _NO_PEER
         self._wait = wait
         self.timeout = timeout
         # A broken cluster must not keep a person who looks at it from leaving.
@@ -130,10 +135,7 @@ class Observer:
         answers = await asyncio.gather(*(self._routes(node.identity) for node in known))
         names = {node.identity for node in known}
         missing = {told.node: told for found in answers for told in found if told.node not in names}
-        silent = [
-            _without(_seen(told), "does not answer: others know it, but its event loop stands still")
-            for told in missing.values()
-        ]
+        silent = [_without(_seen(told), self._why_unheard) for told in missing.values()]
         return sorted([*known, *silent], key=lambda seen: seen.identity)
 
     async def _routes(self, node: bytes) -> list[NodeRoutes]:

@@ -50,7 +50,6 @@ class Running:
     ) -> None:
         self._config = config
         self._app = app
-        self._worker = worker
         self._stop: asyncio.Event = asyncio.Event()
         self._told: int | None = None
         self._node = node_for(config, worker)
@@ -96,15 +95,13 @@ class Running:
         finally:
             for task in (doing, stopping):
                 task.cancel()
-            await asyncio.wait([doing, stopping])
+            await asyncio.wait([doing, stopping], timeout=self._config["node.stop_timeout"])
         return True
 
     async def _drained(self) -> Exit:
         self._enter(Phase.DRAINING)
-        letters = self._node.dead_letters.counts
-        before = letters[Reason.NODE_STOPPED]
         await self._node.stop()
-        undone = letters[Reason.NODE_STOPPED] - before
+        undone = self._node.dead_letters.counts[Reason.NODE_STOPPED]
         if undone:
             log.warning("stopped; %d messages were not handled", undone)
             return Exit.UNDONE
