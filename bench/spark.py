@@ -3,7 +3,8 @@
     python bench/spark.py [--messages N ...] [--rounds N] [--json FILE] [--check]
 
 The captures are made up by ``framewire synth``. The yardstick reads every frame and adds up their lengths, and does
-nothing else; all results go to Spark's ``noop`` sink. Rounds are interleaved, and a row shows medians over them.
+nothing else; the Python codec makes the same columns in ``mapInArrow``. All results go to Spark's ``noop`` sink.
+Rounds are interleaved, and a row shows medians over them.
 """
 
 from __future__ import annotations
@@ -24,9 +25,20 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.security import DomainKey, KeyRing
 from framewire.spark import decode, session, verify
+from framewire.spark.columns import DECODED
 from framewire.wire import WireError
 from framewire.wire import decode as decode_one
 
+SAME = ", ".join(f"{name} {kind}" for name, kind in DECODED.items())
+PLAIN = [name for name in DECODED if name not in ("version", "version_raw", "callback_points", "routing", "error")]
+KINDS = {"binary": pa.binary(), "int": pa.int32(), "bigint": pa.int64(), "string": pa.string()} | {
+    "array<binary>": pa.list_(pa.binary()),
+    DECODED["callback_points"]: pa.list_(
+        pa.struct([("identity", pa.binary()), ("version", pa.int32()), ("partition", pa.binary())])
+    ),
+    DECODED["routing"]: pa.list_(pa.struct([("uri", pa.string()), ("identity", pa.binary())])),
+}
+ARROW = pa.schema([(name, KINDS[kind]) for name, kind in DECODED.items()])
 GOALS = {"decode": ("at most", 3.0), "decode and verify": ("at most", 5.0), "Python codec": ("at least", 4.0)}
 GROWTH = 4.3
 
@@ -60,24 +72,28 @@ def every_domain(rows):
 
 
 def by_python(batches):
-    """The Python codec over the same rows: all numbers and the body, as a user would write it."""
+    """The same table by the Python codec, as a user would write it."""
     for batch in batches:
-        identities, hops, bodies, errors = [], [], [], []
-        for frames in batch.column("frames").to_pylist():
-            try:
-                message = decode_one(frames)
-            except WireError as problem:
-                identities.append(None)
-                hops.append(None)
-                bodies.append(None)
-                errors.append(problem.reason)
-            else:
-                identities.append(message.identity)
-                hops.append(message.hops)
-                bodies.append(message.body)
-                errors.append(None)
-        arrays = [pa.array(identities, pa.binary()), pa.array(hops, pa.int32()), pa.array(bodies, pa.binary())]
-        yield pa.record_batch([*arrays, pa.array(errors, pa.string())], ["identity", "hops", "body", "error"])
+        rows = [row_of(frames) for frames in batch.column("frames").to_pylist()]
+        yield pa.RecordBatch.from_pylist(rows, ARROW)
+
+
+def row_of(frames):
+    try:
+        message = decode_one(frames)
+    except WireError as problem:
+        return {"error": problem.reason}
+    row = {name: getattr(message, name) for name in PLAIN}
+    row["version"] = message.version if isinstance(message.version, int) else None
+    row["version_raw"] = message.version.to_bytes(2, "little") if row["version"] is not None else message.version
+    row["callback_points"] = [
+        {"identity": each.identity, "version": each.version, "partition": each.partition}
+        if isinstance(each.version, int)
+        else {"identity": each.identity, "version": None, "partition": each.partition}
+        for each in message.callback_points
+    ]
+    row["routing"] = [{"uri": each.uri, "identity": each.identity} for each in message.routing]
+    return row
 
 
 def plans(rows):
@@ -87,9 +103,7 @@ def plans(rows):
         "scan": rows.select("at", touched.alias("size")),
         "decode": decoded,
         "decode and verify": verify(decoded, every_domain(rows)),
-        "Python codec": rows.select("frames").mapInArrow(
-            by_python, "identity binary, hops int, body binary, error string"
-        ),
+        "Python codec": rows.select("frames").mapInArrow(by_python, SAME),
     }
 
 

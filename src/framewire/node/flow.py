@@ -24,7 +24,7 @@ def following(core: Core, actor: str, parcel: Parcel, payload: object) -> Parcel
         routing=parcel.routing,
         trace_options=parcel.trace_options,
     )
-    like = parcel.like
+    like = parcel.like or parcel.stencil
     if like is not None:
         made.stencil = like.following.get(type(payload)) or like.following.setdefault(type(payload), Stencil())
     if callback is not None and message_id in callback.points:

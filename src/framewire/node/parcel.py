@@ -16,7 +16,7 @@ from framewire.errors import BadBody
 from framewire.node.payloads import MessageType, type_of
 from framewire.routing import Route
 from framewire.security import KeyRing
-from framewire.wire import Distribution, Message, MessageId, RouterAddress
+from framewire.wire import Distribution, Message, MessageId, RouterAddress, encode
 from framewire.wire.moulds import Mould
 
 if TYPE_CHECKING:
@@ -53,11 +53,14 @@ class Callback(msgspec.Struct, frozen=True, gc=False):
 
 
 class Stencil:
-    """What messages that leave this node for the same reason have in common, once the first of them was written."""
+    """What messages that are sent for the same reason have in common, once the first of them was written."""
 
-    __slots__ = ("_mould", "_ring", "_router", "_signed")
+    __slots__ = ("_here", "_mould", "_ring", "_router", "_signed", "following")
 
     def __init__(self) -> None:
+        self.following: dict[type, Stencil] = {}
+        """What handlers send on such a message, by the payload's class."""
+        self._here: Mould | None = None
         self._mould: Mould | None = None
         self._router: RouterAddress | None = None
         self._ring: KeyRing | None = None
@@ -75,14 +78,17 @@ class Stencil:
         body = parcel.body_frames or parcel.body
         if len(body) != 1:
             return None
-        callback, deadline = parcel.callback, parcel.deadline
-        return self._mould.filled(
-            body[0],
-            0 if deadline == math.inf else ttl_ticks(deadline, now),
-            parcel.correlation_id,
-            0 if callback is None else callback.key,
-            b"" if self._signed is None else self._signed(body[0]),
-        )
+        return _filled(self._mould, parcel, body[0], now, b"" if self._signed is None else self._signed(body[0]))
+
+    def recorded(self, parcel: Parcel, now: float) -> list[bytes]:
+        """The frames of a parcel that does not leave this node, as they are recorded."""
+        body = parcel.body_frames or parcel.body
+        if self._here is not None and len(body) == 1:
+            return _filled(self._here, parcel, body[0], now, b"")
+        message = parcel.to_message(now)
+        frames = encode(message)
+        self._here = Mould.of(message, frames)
+        return frames
 
 
 class Parcel(msgspec.Struct):
@@ -108,7 +114,7 @@ class Parcel(msgspec.Struct):
     frames: list[bytes] | None = None
     """What came in, for passing it on untouched."""
     stencil: Stencil | None = None
-    """What it has in common with others that leave this node, if nothing else was changed about it."""
+    """What it has in common with others that are sent here; forgotten where something is changed about it."""
     like: Likeness | None = None
     """What it has in common with others that came in; forgotten where something is changed about it."""
 
@@ -190,6 +196,17 @@ class Parcel(msgspec.Struct):
             None,
             frames,
         )
+
+
+def _filled(mould: Mould, parcel: Parcel, body: bytes, now: float, signature: bytes) -> list[bytes]:
+    callback, deadline = parcel.callback, parcel.deadline
+    return mould.filled(
+        body,
+        0 if deadline == math.inf else ttl_ticks(deadline, now),
+        parcel.correlation_id,
+        0 if callback is None else callback.key,
+        signature,
+    )
 
 
 def ttl_ticks(deadline: float, now: float) -> int:

@@ -63,6 +63,8 @@ class Tap:
     def _written(self, parcel: Parcel) -> list[bytes]:
         """The frames of a message that never leaves this node, and so has none."""
         try:
+            if parcel.stencil is not None:
+                return parcel.stencil.recorded(parcel, self._now())
             message = parcel.to_message(self._now())
         except BadBody:  # nobody but the recorder minds: it is handed over as the object that it is
             whole, parcel.body_frames = parcel.body_frames, ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from framewire.spark.columns import own
+from framewire.spark.columns import from_end, own
 from framewire.spark.entries import any_entry
 from framewire.spark.shapes import SHAPES, Shape, choose, slots, trailers, unversioned
 from framewire.wire.layout import Kind, Section
@@ -34,9 +34,9 @@ def first_fault(frames: str) -> str:
         (choose(told, _wrong_integer), "bad_integer"),
         (choose(told, _wrong_divisor), "bad_divisor"),
         (choose(told, lambda shape: _wrong_place(shape, n)), "bad_offset"),
-        (choose(told, lambda shape: _wrong_entry_integer(shape, frames, n)), "bad_integer"),
+        (choose(told, lambda shape: _wrong_entry_integer(shape, frames)), "bad_integer"),
         (f"{own('distribution')} NOT IN ({known})", "bad_distribution"),
-        (choose(told, lambda shape: _wrong_text(shape, frames, n)), "bad_text"),
+        (choose(told, lambda shape: _wrong_text(shape, frames)), "bad_text"),
     ]
     whens = [f"WHEN {wrong} THEN '{reason}'" for wrong, reason in checks]
     return f"CASE {' '.join(whens)} END"
@@ -69,9 +69,9 @@ def _wrong_place(shape: Shape, n: str) -> str:
     )
 
 
-def _wrong_entry_integer(shape: Shape, frames: str, n: str) -> str:
+def _wrong_entry_integer(shape: Shape, frames: str) -> str:
     return _any(
-        any_entry(section, field, frames, n, partial(_not_wide, field.kind.width))
+        any_entry(section, field, frames, partial(_not_wide, field.kind.width))
         for section in shape.layout.sections
         for field in section.entry
         if field.kind.width
@@ -82,11 +82,11 @@ def _not_wide(width: int, raw: str) -> str:
     return f"length({raw}) != {width}"
 
 
-def _wrong_text(shape: Shape, frames: str, n: str) -> str:
+def _wrong_text(shape: Shape, frames: str) -> str:
     fixed = [field for field in shape.layout.fields if field.kind is Kind.TEXT]
-    wrong = [_not_text(f"get({frames}, {n} - {field.frame})") for field in fixed]
+    wrong = [_not_text(from_end(frames, field.frame)) for field in fixed]
     wrong += [
-        any_entry(section, field, frames, n, _not_text)
+        any_entry(section, field, frames, _not_text)
         for section in shape.layout.sections
         for field in section.entry
         if field.kind is Kind.TEXT

@@ -9,7 +9,7 @@ from pyspark.sql.types import ArrayType, BinaryType
 
 from framewire.errors import UsageError
 
-__all__ = ["DECODED", "adding", "apart", "checked_frames", "own", "quoted", "reject_clashes", "require", "sealed"]
+__all__ = ["DECODED", "adding", "apart", "checked_frames", "from_end", "own", "quoted", "reject_clashes", "require", "sealed"]
 
 DECODED: Mapping[str, str] = {
     "identity": "binary",
@@ -56,12 +56,11 @@ def sealed(df: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     """The same, through a step that Spark moves no filter through; for what is next to nothing to compute.
 
     A filter on what is added would otherwise be moved down through all steps, each time with every column replaced
-    by what it is made of, until planning never ends. Nothing is moved through ``inline`` that needs what it makes;
+    by what it is made of, until planning never ends. Nothing is moved through ``stack`` that needs what it makes;
     and filters on other columns, those of partitions among them, pass.
     """
-    pairs = ", ".join(f"'{own(name)}', {text}" for name, text in columns.items())
-    # zip_with for the same reason as in ``apart``.
-    return df.selectExpr("*", f"inline(zip_with(array(0), array(0), (_, __) -> named_struct({pairs})))")
+    names, texts = ", ".join(map(own, columns)), ", ".join(columns.values())
+    return df.selectExpr("*", f"stack(1, {texts}) AS ({names})")
 
 
 def apart(value: str, frames: str, kind: str) -> str:
@@ -73,6 +72,11 @@ def apart(value: str, frames: str, kind: str) -> str:
     """
     never = f"CASE WHEN array_size({frames}) < 0 THEN {frames} END"
     return f"coalesce({value}, CAST(array_size(zip_with({never}, {never}, (one, _) -> one)) AS {kind}))"
+
+
+def from_end(frames: str, place: str | int) -> str:
+    """The frame at a place counted from the end, where the last is 1; null where there is none."""
+    return f"try_element_at({frames}, -{place})"
 
 
 def quoted(name: str) -> str:

@@ -4,8 +4,8 @@ Each step below adds what the next one needs, in columns of its own that are dro
 projections and not one large expression, because Spark computes a column that is named twice only once, while
 an expression that is written twice may be computed twice.
 
-Nothing here can fail a job: a place that is not there reads as null (``get``), numbers are read only from frames of
-the right size, and sums are made with 64 bits from numbers that have 32.
+Nothing here can fail a job: a place that is not there reads as null (``try_element_at``), numbers are read only from
+frames of the right size, and sums are made with 64 bits from numbers that have 32.
 """
 
 from __future__ import annotations
@@ -13,18 +13,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.errors import UsageError
 from framewire.spark.checks import first_fault, top_of
-from framewire.spark.columns import DECODED, adding, apart, checked_frames, own, quoted, reject_clashes, sealed
-from framewire.spark.entries import addresses, bodies, points
-from framewire.spark.integers import lane_of, number_of, word
+from framewire.spark.columns import (
+    DECODED,
+    adding,
+    apart,
+    checked_frames,
+    from_end,
+    own,
+    quoted,
+    reject_clashes,
+    sealed,
+)
+from framewire.spark.entries import addresses, bodies, points, section_values
+from framewire.spark.integers import lane_of, number_of
 from framewire.spark.shapes import SHAPES, Shape, Slot, choose, format_frame, slots, sql, trailers, unversioned
 from framewire.spark.versions import checked_versions, version_number
+from framewire.spark.words import word_column
 from framewire.wire.layout import Kind
 
 __all__ = ["decode"]
+
+_IN_NO_MESSAGE = bytes(range(33))
 
 
 def decode(
@@ -45,7 +59,7 @@ def decode(
     reject_clashes(df, DECODED)
     read = _read_values(_read_words(df, source), source, ttl_unit)
     checked = _find_faults(read, source)
-    fields = [f"{_field(name, source, numbers)} AS {name}" for name in DECODED]
+    fields = [f"{_field(name, numbers)} AS {name}" for name in DECODED]
     return checked.selectExpr(*map(quoted, df.columns), *fields)
 
 
@@ -54,23 +68,31 @@ def _read_words(df: DataFrame, frames: str) -> DataFrame:
 
     ``told`` is null where it is none of ours; ``word0``, …, the numeric frames, where one has not its size.
     """
-    n = f"coalesce(array_size({frames}), 0)"
-    told = _format(frames, n)
+    told = _format(frames)
     found = {
-        "n": n,
+        "n": f"coalesce(array_size({frames}), 0)",
         "told": apart(told, frames, "INT"),
-        "format_size": f"length(get({frames}, {n} - {format_frame().frame}))",
-        # A null among the frames, or instead of them, is a frame that is missing.
-        "lacking": f"coalesce(exists({frames}, frame -> frame IS NULL), false)",
+        "format_size": f"length({from_end(frames, format_frame().frame)})",
+        "lacking": _lacking(frames),
     }
-    words = {f"word{number}": _word(slot, told, n, frames) for number, slot in enumerate(slots())}
-    return adding(df, found | words)
+    texts = [F.expr(text).alias(own(name)) for name, text in found.items()]
+    words = [_word(df, slot, told, frames).alias(own(f"word{number}")) for number, slot in enumerate(slots())]
+    return df.select("*", *texts, *words)
 
 
-def _format(frames: str, n: str) -> str:
+def _lacking(frames: str) -> str:
+    """Whether a null is among the frames, or instead of them: that is a frame that is missing.
+
+    Looking for what is in no message tells it, for with a null nobody knows; and it is compiled, as ``exists`` is not.
+    """
+    slowly = f"coalesce(exists({frames}, frame -> frame IS NULL), false)"
+    return f"CASE WHEN array_contains({frames}, {sql(_IN_NO_MESSAGE)}) = false THEN false ELSE {slowly} END"
+
+
+def _format(frames: str) -> str:
     oldest, delimiter = unversioned()
-    second = f"length(get({frames}, {n} - {delimiter.frame}))"
-    last = f"get({frames}, {n} - {format_frame().frame})"
+    second = f"length({from_end(frames, delimiter.frame)})"
+    last = from_end(frames, format_frame().frame)
     whens = [f"WHEN {second} = 0 THEN {oldest.version}"]
     for version, forms in trailers().items():
         listed = ", ".join(map(sql, forms))
@@ -78,16 +100,14 @@ def _format(frames: str, n: str) -> str:
     return f"CASE {' '.join(whens)} END"
 
 
-def _word(slot: Slot, told: str, n: str, frames: str) -> str:
+def _word(df: DataFrame, slot: Slot, told: str, frames: str) -> Column:
     fields = dict(zip(SHAPES, slot, strict=True))
     place = choose(told, lambda shape: field.frame if (field := fields[shape]) else None)
     width = choose(told, lambda shape: field.kind.width if (field := fields[shape]) else None)
-    raw = f"get({frames}, {n} - {place})"
-    empty = ""
+    optional = None
     if any(field is not None and field.optional for field in slot):
         optional = choose(told, lambda shape: "true" if (field := fields[shape]) and field.optional else "false")
-        empty = f" WHEN length({raw}) = 0 AND {optional} THEN 0L"
-    return f"CASE WHEN length({raw}) = {width} THEN {word(raw)}{empty} END"
+    return word_column(df, from_end(frames, place), width, optional)
 
 
 def _read_values(df: DataFrame, frames: str, ttl_unit: str) -> DataFrame:
@@ -116,55 +136,57 @@ def _value(name: str, shape: Shape) -> str | int | bytes | None:
 
 
 def _find_faults(df: DataFrame, frames: str) -> DataFrame:
-    """``error``, and ``m``: as n, but null in rows that are no message, so that nothing can be read from them."""
+    """``error``, and ``good``: the frames of rows that are messages, so that nothing can be read from others."""
     found = adding(df, {"fault": apart(first_fault(frames), frames, "STRING"), "highest": top_of(own("told"))})
-    message = f"CASE WHEN {own('fault')} IS NULL THEN {own('n')} END"
-    return sealed(found, {"error": own("fault"), "m": message, "top": own("highest")})
+    good = f"CASE WHEN {own('fault')} IS NULL THEN {frames} END"
+    places = {name: f"CAST({own(name)} AS INT)" for name in section_values()}
+    kept = {"error": own("fault"), "good": good, "top": own("highest")}
+    return sealed(found, kept | {f"int_{name}": text for name, text in places.items()})
 
 
-def _field(name: str, frames: str, versions: Mapping[bytes, int]) -> str:
+def _field(name: str, versions: Mapping[bytes, int]) -> str:
     """One field by its name; null where there is an error."""
-    told, m = own("told"), own("m")
+    told, good = own("told"), own("good")
     if name == "error":
-        return apart(own("error"), frames, "STRING")
+        return apart(own("error"), good, "STRING")
     if name == "version_raw":
-        return _fixed("version", frames)
+        return _fixed("version")
     if name == "socket_identity":
-        enveloped = f"{m} >= {own('top')} + 2 AND length(get({frames}, 1)) = 0"
-        return f"CASE WHEN {enveloped} THEN get({frames}, 0) END"
+        enveloped = f"{own('n')} >= {own('top')} + 2 AND length(get({good}, 1)) = 0"
+        return f"CASE WHEN {enveloped} THEN get({good}, 0) END"
     held = "ttl" if name == "ttl_ticks" else name
     if name == "wire_version":
         value = told
     elif name == "version":
-        opaque = version_number(_fixed("version", frames), versions)
+        opaque = version_number(_fixed("version"), versions)
         number = choose(told, lambda shape: own("version") if shape.layout.numbered else opaque)
         value = f"CAST({number} AS INT)"
     elif name == "body_frames":
-        value = bodies(frames, m)
+        value = bodies(good)
     elif name == "body":
-        several = f"CAST(concat_ws('', CAST({bodies(frames, m)} AS ARRAY<STRING>)) AS BINARY)"
-        one = f"get({frames}, {m} - CAST({own('body_offset')} AS INT))"
+        several = f"CAST(concat_ws('', CAST({bodies(good)} AS ARRAY<STRING>)) AS BINARY)"
+        one = from_end(good, own("int_body_offset"))
         value = f"CASE WHEN {own('body_count')} = 1 THEN {one} ELSE {several} END"
     elif name == "callback_points":
-        value = points(frames, m, versions)
+        value = points(good, versions)
     elif name == "routing":
-        value = addresses(frames, m)
+        value = addresses(good)
     elif any(held in field.values for shape in SHAPES for field in shape.numeric()):
         value = f"CAST({own(held)} AS {DECODED[name]})"
     else:
-        return f"CAST({_fixed(name, frames)} AS {DECODED[name]})"
-    return f"CASE WHEN {m} IS NOT NULL THEN {value} END"
+        return f"CAST({_fixed(name)} AS {DECODED[name]})"
+    return f"CASE WHEN {good} IS NOT NULL THEN {value} END"
 
 
-def _fixed(name: str, frames: str) -> str:
+def _fixed(name: str) -> str:
     """The frame that holds a field, or what a format without it has instead; null in rows that are no message."""
-    told, m = own("told"), own("m")
+    told, good = own("told"), own("good")
     places = {shape: shape.layout.holder(name) for shape in SHAPES}
     if all(places.values()):
-        return f"get({frames}, {m} - {choose(told, lambda shape: getattr(places[shape], 'frame', None))})"
+        return from_end(good, choose(told, lambda shape: getattr(places[shape], "frame", None)))
 
     def read(shape: Shape) -> str | int | bytes:
         place = places[shape]
-        return shape.layout.absent[name] if place is None else f"get({frames}, {m} - {place.frame})"
+        return shape.layout.absent[name] if place is None else from_end(good, place.frame)
 
-    return f"CASE WHEN {m} IS NOT NULL THEN {choose(told, read)} END"
+    return f"CASE WHEN {good} IS NOT NULL THEN {choose(told, read)} END"

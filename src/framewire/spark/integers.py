@@ -17,8 +17,9 @@ def word(raw: str) -> str:
 
 
 def small(raw: str) -> str:
-    """A number of two bytes, which is nearly always 1, so that is looked for first."""
-    return f"CASE WHEN {raw} = X'0100' THEN 1 ELSE CAST({number_of(word(raw), 2, signed=False)} AS INT) END"
+    """A number of two bytes, which is nearly always a small one, so those are looked for first."""
+    usual = " ".join(f"WHEN {raw} = X'{number:02x}00' THEN {number}" for number in range(1, 5))
+    return f"CASE {usual} ELSE CAST({number_of(word(raw), 2, signed=False)} AS INT) END"
 
 
 def number_of(big_endian: str, width: int, *, signed: bool) -> str:

@@ -32,4 +32,6 @@ def version_number(raw: str, versions: Mapping[bytes, int]) -> str:
     """The number that an opaque version stands for; null where it stands for none, which is never guessed at."""
     digits = f"try_cast(regexp_extract(CAST({raw} AS STRING), r'{_NUMBERED}', 1) AS INT)"
     mapped = "".join(f"WHEN {raw} = {sql(name)} THEN {number} " for name, number in versions.items())
-    return f"CASE {mapped}WHEN {digits} <= {LARGEST} THEN {digits} END"
+    # The usual ones without a regular expression, which takes a microsecond.
+    usual = "".join(f"WHEN {raw} IN ({sql(b'%d' % n)}, {sql(b'%d.0' % n)}) THEN {n} " for n in range(1, 4))
+    return f"CASE {mapped}{usual}WHEN {digits} <= {LARGEST} THEN {digits} END"
