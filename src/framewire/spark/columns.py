@@ -9,7 +9,18 @@ from pyspark.sql.types import ArrayType, BinaryType
 
 from framewire.errors import UsageError
 
-__all__ = ["DECODED", "adding", "apart", "checked_frames", "from_end", "own", "quoted", "reject_clashes", "require", "sealed"]
+__all__ = [
+    "DECODED",
+    "adding",
+    "apart",
+    "checked_frames",
+    "from_end",
+    "own",
+    "quoted",
+    "reject_clashes",
+    "require",
+    "sealed",
+]
 
 DECODED: Mapping[str, str] = {
     "identity": "binary",

@@ -4,8 +4,8 @@ Each step below adds what the next one needs, in columns of its own that are dro
 projections and not one large expression, because Spark computes a column that is named twice only once, while
 an expression that is written twice may be computed twice.
 
-Nothing here can fail a job: a place that is not there reads as null (``try_element_at``), numbers are read only from
-frames of the right size, and sums are made with 64 bits from numbers that have 32.
+Nothing here can fail a job: a place that is not there reads as null (``try_element_at``), numbers are read only
+from frames of the right size, and sums are made with 64 bits from numbers that have 32.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _read_words(df: DataFrame, frames: str) -> DataFrame:
 def _lacking(frames: str) -> str:
     """Whether a null is among the frames, or instead of them: that is a frame that is missing.
 
-    Looking for what is in no message tells it, for with a null nobody knows; and it is compiled, as ``exists`` is not.
+    Looking for what is in no message tells it, for with a null nobody knows; that is compiled, ``exists`` is not.
     """
     slowly = f"coalesce(exists({frames}, frame -> frame IS NULL), false)"
     return f"CASE WHEN array_contains({frames}, {sql(_IN_NO_MESSAGE)}) = false THEN false ELSE {slowly} END"

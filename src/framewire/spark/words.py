@@ -1,9 +1,9 @@
 """Numbers straight from bytes, where Spark's JVM can be reached from here.
 
-No SQL function reads a number from bytes; the way round by hexadecimal text (``framewire.spark.integers``) takes 0.4 µs
-for each, and a message has nine. Spark itself does it in a nanosecond or two wherever it sorts binary columns, with a
-public function of its own. As an expression it can only be had through the driver's JVM: not with Spark Connect, where
-the text has to do. Nothing but Spark's own classes is needed on the executors either way.
+No SQL function reads a number from bytes; the way round by hexadecimal text (``framewire.spark.integers``) takes
+0.4 µs for each, and a message has nine. Spark itself does it in a nanosecond or two wherever it sorts binary columns,
+with a public function of its own. As an expression it can only be had through the driver's JVM: not with Spark
+Connect, where the text has to do. Nothing but Spark's own classes is needed on the executors either way.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def _prefix(df: DataFrame, raw: str, width: str) -> Column | None:
     expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
     catalyst = jvm.org.apache.spark.sql.catalyst.expressions.objects
     as_seq = jvm.PythonUtils.toSeq
-    long = getattr(getattr(jvm.org.apache.spark.sql.types, "LongType$"), "MODULE$")  # noqa: B009 - no Python name
-    none = getattr(getattr(jvm.scala, "None$"), "MODULE$")  # noqa: B009
-    argument = as_seq([expressions.expression(F.expr(raw)._jc)])  # type: ignore[attr-defined] # noqa: SLF001
+    long = getattr(getattr(jvm.org.apache.spark.sql.types, "LongType$"), "MODULE$")
+    none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
+    argument = as_seq([expressions.expression(F.expr(raw)._jc)])  # noqa: SLF001
     reader = jvm.java.lang.Class.forName(_READER)
     called = catalyst.StaticInvoke(reader, long, "getPrefix", argument, as_seq([]), True, True, True, none)
-    prefix = Column(expressions.column(called))  # type: ignore[call-arg]
+    prefix = Column(expressions.column(called))
     return F.call_function("shiftrightunsigned", prefix, F.expr(f"{_BITS} - 8 * {width}"))
