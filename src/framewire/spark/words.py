@@ -1,7 +1,7 @@
 """Numbers straight from bytes, where Spark's JVM can be reached from here.
 
 No SQL function reads a number from bytes; the way round by hexadecimal text (``framewire.spark.integers``) takes
-0.4 µs for each, and a message has nine. Spark itself does it in a nanosecond or two wherever it sorts binary columns,
+0.4 µs for each, and a message has nine. Spark itself does it in a nanosecond wherever it sorts binary columns,
 with a public function of its own. As an expression it can only be had through the driver's JVM: not with Spark
 Connect, where the text has to do. Nothing but Spark's own classes is needed on the executors either way.
 """
