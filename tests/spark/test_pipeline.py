@@ -15,6 +15,7 @@ from tests.spark.lakes import PERIODS, Made, feed, run, segments
 
 from framewire.errors import ConfigError, UsageError
 from framewire.spark.pipeline import Pipeline
+from framewire.spark.tables import TABLES
 from framewire.synth import Options, synthesise
 
 pytestmark = pytest.mark.timeout(900)
@@ -55,7 +56,6 @@ def in_pieces(spark, directory, tmp_path, pieces):
     return Made(directory, lake).contents()
 
 
-@pytest.mark.long
 def test_pieces_out_of_order_and_twice_make_the_same_tables(spark, directory, expected, tmp_path):
     parts = segments(directory)
     random.Random(4).shuffle(parts)  # noqa: S311 - the same order every time
@@ -135,7 +135,6 @@ def test_a_pipeline_that_is_killed_at_random_makes_the_same_tables(spark, direct
     assert_same(killed_and_finished(spark, directory, tmp_path, moments), expected)
 
 
-@pytest.mark.long
 def test_rows_that_are_too_late_are_counted_and_kept_apart(spark, directory, tmp_path):
     captures, lake = tmp_path / "captures", tmp_path / "lake"
     parts = segments(directory)
@@ -152,6 +151,39 @@ def test_rows_that_are_too_late_are_counted_and_kept_apart(spark, directory, tmp
     assert made.ask("select count(*) from {quarantine} where error = 'late'") == [(second.late,)]
 
 
+@pytest.mark.long
+def test_a_lake_of_orc_holds_the_same_rows(spark, directory, expected, tmp_path):
+    run(spark, directory, tmp_path / "lake", format="orc", **PERIODS)
+    for name, table in TABLES.items():
+        place = f"{tmp_path}/lake/{name}"
+        rows = spark.read.schema(table.schema).option("basePath", place).orc(place)
+        assert rows.count() == len(expected[name]), name
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3000)
+def test_a_flow_of_a_million_messages_is_one_flow(spark, tmp_path):
+    synthesise(Options(messages=3_100_000, nodes=4, giant_flow=1_000_000, seed=11), tmp_path)
+    run(spark, tmp_path, tmp_path / "lake")
+    made = Made(tmp_path, tmp_path / "lake")
+    columns = "correlation_id, outcome, messages, hops, rows"
+    assert made.differences(f"select {columns} from {{flows}}", f"select {columns} from <flows>") == ([], [])  # noqa: S608
+    assert made.ask("select max(messages) >= 1000000, max(len(path)) from {flows}") == [(True, 1000)]
+
+
+@pytest.mark.long
+def test_traffic_in_one_partition_makes_true_tables(spark, tmp_path):
+    synthesise(Options(messages=60_000, nodes=4, hot_partition=0.9, seed=12), tmp_path)
+    run(spark, tmp_path, tmp_path / "lake")
+    made = Made(tmp_path, tmp_path / "lake")
+    for table, columns in {
+        "flows": "correlation_id, outcome, messages",
+        "edges": "from_node, to_node, sent",
+    }.items():
+        mine, told = f"select {columns} from {{{table}}}", f"select {columns} from <{table}>"  # noqa: S608
+        assert made.differences(mine, told) == ([], [])
+
+
 def test_every_wrong_option_is_told_at_once(spark, tmp_path):
     with pytest.raises(ConfigError) as told:
         Pipeline("captures", str(tmp_path), late="soon", lost_after="never", files_per_batch=0, spark=spark)
@@ -162,7 +194,6 @@ def test_every_wrong_option_is_told_at_once(spark, tmp_path):
     ]
 
 
-@pytest.mark.long
 def test_a_lake_does_not_change_its_buckets(spark, directory, expected):  # noqa: ARG001 - it is made by then
     with pytest.raises(UsageError, match="began with other settings"):
         run(spark, directory, directory / "lake", bucket="15m")

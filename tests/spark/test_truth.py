@@ -135,6 +135,41 @@ def test_adoption_counts_formats_by_node_and_day(made):
     same(made, mine, "select node, day::date, wire_version, rows from <adoption>")
 
 
+def test_duckdb_finds_the_same_losses_in_the_messages(made):
+    found = """
+        with ways as (
+            select *, if(direction = 'sent', node, peer) as a, if(direction = 'sent', peer, node) as b
+            from {messages} where direction in ('sent', 'received')),
+        numbered as (
+            select *, row_number() over (partition by direction, a, b, digest_a, digest_b order by "at") as nth
+            from ways)
+        select correlation_id, a, b, identity, "at" from (from numbered where direction = 'sent') s
+        anti join (from numbered where direction = 'received') r using (a, b, digest_a, digest_b, nth)"""
+    told = """select correlation_id, from_node, to_node, identity, "at" from {losses} where kind = 'not_received'"""
+    same(made, told, found)
+
+
+def test_duckdb_counts_the_same_on_every_edge_of_the_messages(made):
+    found = f"""select node, peer, {ID}, date_trunc('hour', "at"), count(*) from {{messages}}
+                where direction = 'sent' group by all"""  # noqa: S608
+    same(made, f"select from_node, to_node, {ID}, hour, sent from {{edges}}", found)  # noqa: S608
+
+
+def test_duckdb_finds_the_same_outcomes_in_the_messages(made):
+    found = """
+        with rows as (
+            select *, direction = 'delivered' and hex(peer) like '00%' as to_hub,
+                identity = 'KINO.EXCEPTION'::blob as raised from {messages} where flow is not null)
+        select correlation_id, case
+                when bool_or(to_hub and answer and not raised) then 'completed'
+                when bool_or(direction = 'dead' and reason in ('expired', 'late_reply')) then 'expired'
+                when bool_or(to_hub and raised) then 'failed'
+                when bool_or(direction = 'dead') then 'dead' else 'open' end,
+            count(*), count(distinct node), count(*) filter (direction = 'sent')
+        from rows group by correlation_id"""
+    same(made, "select correlation_id, outcome, rows, nodes, hops from {flows}", found)
+
+
 def test_every_table_has_the_columns_that_are_declared(made, spark):
     from framewire.spark.lake import Lake  # noqa: PLC0415
     from framewire.spark.periods import Periods  # noqa: PLC0415

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from framewire.cli.pipeline_compact import compact
+from framewire.cli.pipeline_prune import prune
+from framewire.cli.pipeline_status import status
 from framewire.cli.traces import export_traces
 from framewire.errors import FramewireError
 
@@ -98,7 +101,8 @@ def run(
         _tell(made)
 
 
-pipeline.add_command(export_traces)
+for command in (compact, export_traces, prune, status):
+    pipeline.add_command(command)
 
 
 @contextmanager

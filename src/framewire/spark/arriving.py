@@ -19,7 +19,7 @@ from framewire.spark.exceptions import EXCEPTION, told_by
 from framewire.spark.shapes import literal
 from framewire.spark.signatures import verify
 from framewire.spark.tables import TABLES
-from framewire.spark.texts import flow_text, message_text, printable, readable
+from framewire.spark.texts import flow_text, is_flow, message_text, printable, readable
 
 __all__ = ["LATE", "arriving"]
 
@@ -74,8 +74,14 @@ def _hashes() -> dict[str, Column]:
     # A router adds itself when it sends a message on; without that, what comes and what leaves are the same.
     passed = F.when(F.col("direction") == Direction.SENT, F.slice(routing, 1, _but_one(routing))).otherwise(routing)
     numbered = F.when(F.col("version").isNull(), F.col("version_raw"))
-    content = F.xxhash64("correlation_id", "identity", "version", numbered, "partition", "body", passed)
-    return {"digest_a": F.xxhash64(F.lit(1), above), "digest_b": F.xxhash64(F.lit(2), above), "content": content}
+    told = [F.col("identity"), F.col("version"), numbered, F.col("partition"), F.col("body")]
+    flow = F.col("correlation_id")
+    return {
+        "digest_a": F.xxhash64(F.lit(1), above),
+        "digest_b": F.xxhash64(F.lit(2), above),
+        "content": F.xxhash64(flow, *told, passed),
+        "strand": F.when(is_flow(flow), F.xxhash64(flow)).otherwise(F.xxhash64(*told)),
+    }
 
 
 def _but_one(entries: Column) -> Column:

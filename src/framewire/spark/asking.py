@@ -20,6 +20,7 @@ from typing import Any
 import duckdb
 
 from framewire.errors import UsageError
+from framewire.spark.stores import store_of
 from framewire.spark.tables import LAYOUT, TABLES, Table
 
 __all__ = ["Answer", "asked_of", "fetched", "files_of", "open_lake", "tables_in"]
@@ -35,8 +36,6 @@ _SIMPLE = {
     "date": "DATE",
 }
 _AT_ONCE = 1000
-_SAME_STORE = {"s3a": "s3", "s3n": "s3"}
-"""What Spark calls a store that pyarrow knows by another name."""
 
 
 Days = tuple[dt.date, dt.date]
@@ -220,31 +219,18 @@ def _split(fields: str) -> list[str]:
 def _listed_elsewhere(lake: str, table: str) -> list[tuple[str, tuple[str, ...]]]:
     from pyarrow import fs  # noqa: PLC0415 - lakes on this machine do without
 
-    store, root = _store(lake)
+    store, root = store_of(lake)
     base = f"{root.rstrip('/')}/{table}"
     infos = store.get_file_info(fs.FileSelector(base, allow_not_found=True, recursive=True))
     paths = [info.path for info in infos if info.type == fs.FileType.File and info.path.endswith(".parquet")]
     return [(path, tuple(path[len(base) :].strip("/").split("/"))) for path in paths]
 
 
-def _store(lake: str) -> tuple[Any, str]:
-    from pyarrow import ArrowInvalid, fs  # noqa: PLC0415 - same
-
-    scheme, _, rest = lake.partition("://")
-    try:
-        store, root = fs.FileSystem.from_uri(f"{_SAME_STORE.get(scheme, scheme)}://{rest}")
-    except (ArrowInvalid, OSError, ImportError) as problem:
-        raise UsageError(
-            f"{lake} cannot be opened: {problem}. Give a directory, or a URI that pyarrow knows, such as s3://bucket/lake"
-        ) from None
-    return store, root
-
-
 def _dataset(lake: str, table: Table, files: list[str]) -> Any:
     import pyarrow as pa  # noqa: PLC0415 - same
     from pyarrow import dataset  # noqa: PLC0415 - same
 
-    store, root = _store(lake)
+    store, root = store_of(lake)
     kinds: Mapping[str, Any] = {"date": pa.date32(), "string": pa.string(), "bigint": pa.int64()}
     filed = pa.schema([(name, kinds[kind]) for name, (kind, _) in table.filed_under.items()])
     hive = dataset.partitioning(filed, flavor="hive")

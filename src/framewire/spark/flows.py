@@ -23,7 +23,6 @@ __all__ = ["STEPS", "flows", "to_hub"]
 STEPS = 1000
 """The steps of a path that are kept. It is also what Spark's own limit within groups stops at, which this needs."""
 _EXPIRED = ("expired", "late_reply")
-_FLOW = ["context", "correlation_id"]
 
 
 def to_hub(receiver: Column) -> Column:
@@ -31,74 +30,60 @@ def to_hub(receiver: Column) -> Column:
     return F.startswith(receiver, literal(b"\0"))
 
 
-def flows(passages: DataFrame, node_clocks: DataFrame, periods: Periods) -> DataFrame:
+def flows(events: DataFrame, aheads: DataFrame, periods: Periods) -> DataFrame:
     """The rows of ``flows``, each in the bucket of the first time that was recorded of it."""
-    ours = passages.where(F.col("flow").isNotNull())
-    timed = _with_times(ours, node_clocks)
-    summed = timed.groupBy(*_FLOW).agg(*_figures())
-    mine = summed.where(periods.bucket_of(F.col("first_recorded")) == F.col("context"))
-    told = mine.join(_paths(timed), _FLOW, "left")
-    return told.withColumns(_columns(periods)).select(*map(quoted, TABLES["flows"].names))
-
-
-def _with_times(passages: DataFrame, node_clocks: DataFrame) -> DataFrame:
-    """``began_us`` and ``over_us``: the first and last time of each passage by the reference clock."""
-    clocked = passages.join(F.broadcast(node_clocks), ["context", "node"], "left")
+    ours = events.where(F.col("flow").isNotNull()).join(F.broadcast(aheads), ["context", "node"], "left")
     ahead = F.round(F.coalesce("ahead_us", F.lit(0.0))).cast("bigint")
-    came, ended = F.unix_micros("came.at") - ahead, F.unix_micros("ended.at") - ahead
-    delivered = F.col("ended.direction") == Direction.DELIVERED
-    return clocked.withColumns(
+    delivered = F.col("direction") == Direction.DELIVERED
+    timed = ours.withColumns(
         {
-            "began_us": F.coalesce(came, ended),
-            "over_us": F.coalesce(ended, came),
-            "is_answer": F.coalesce("came.answer", "ended.answer", F.lit(False)),
-            "delivered": F.coalesce(delivered, F.lit(False)),
-            "reached_hub": F.coalesce(delivered & to_hub(F.col("ended.peer")), F.lit(False)),
+            "us": F.unix_micros("at") - ahead,
+            "delivered": delivered,
+            "reached_hub": delivered & to_hub(F.col("peer")),
+            "answers": F.coalesce("answer", F.lit(False)),
         }
     )
+    # In one microsecond, a question comes before an answer.
+    order = Window.partitionBy("strand", "context", "correlation_id").orderBy("us", "answers", "node", "identity")
+    upto = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    placed = timed.withColumn("place", F.count(F.when(F.col("delivered"), 1)).over(upto))
+    summed = placed.groupBy("strand", "context", "correlation_id").agg(*_figures())
+    mine = summed.where(periods.bucket_of(F.col("first_recorded")) == F.col("context"))
+    return mine.withColumns(_columns(periods)).select(*map(quoted, TABLES["flows"].names))
 
 
 def _figures() -> list[Column]:
-    direction, reason = F.col("ended.direction"), F.col("ended.reason")
+    direction, reason, us = F.col("direction"), F.col("reason"), F.col("us")
     is_sent, is_dead = direction == Direction.SENT, direction == Direction.DEAD
     is_exception = F.col("identity") == literal(EXCEPTION)
-    failure = F.struct(
-        "over_us", F.col("ended.exception.type").alias("type"), F.col("ended.exception.text").alias("text")
+    failure = F.struct("us", F.col("exception.type").alias("type"), F.col("exception.text").alias("text"))
+    # An answer may overtake what it answers, so whatever is no answer comes before all that is.
+    begin = F.struct(
+        "answers", "us", "node", "node_name", "message", "identity", "version", "partition", "wire_version"
     )
-    start = F.struct(
-        "began_us",
-        "node",
-        "node_name",
-        "message",
-        "identity",
-        "version",
-        "partition",
-        _wire_version().alias("wire"),
-    )
-    is_answer = F.col("is_answer")
+    step = F.struct(F.timestamp_micros(us).alias("at"), "node", "node_name", "identity", "message")
+    kept = F.col("delivered") & (F.col("place") <= STEPS)
     return [
         F.any_value("flow").alias("flow"),
-        F.least(F.min("came.at"), F.min("ended.at")).alias("first_recorded"),
-        F.min("began_us").alias("start_us"),
-        F.max("over_us").alias("end_us"),
-        _any(F.col("reached_hub") & is_answer & ~is_exception).alias("is_completed"),
+        F.min("at").alias("first_recorded"),
+        F.min("us").alias("start_us"),
+        F.max("us").alias("end_us"),
+        _any(F.col("reached_hub") & F.col("answers") & ~is_exception).alias("is_completed"),
         _any(is_dead & reason.isin(*_EXPIRED)).alias("is_expired"),
         _any(F.col("reached_hub") & is_exception).alias("is_failed"),
         _any(is_dead).alias("is_dead"),
         F.min(F.when(F.col("reached_hub") & is_exception, failure)).alias("failure"),
-        F.min(F.when(~is_answer, start)).alias("question"),
-        F.min(start).alias("whatever"),
+        F.min(begin).alias("begin"),
         # What a node writes for itself is in its own format, so only the wire tells which one the flow has.
-        F.min(
-            F.when(F.col("came").isNotNull() | is_sent, F.struct("began_us", _wire_version().alias("wire")))
-        ).alias("wired"),
+        F.min(F.when(F.col("is_coming") | is_sent, F.struct("us", "wire_version"))).alias("wired"),
         # What comes to a node began on another; so each message counts where it began, copies and detours do not.
-        F.count(F.when(F.col("came").isNull(), 1)).alias("messages"),
+        F.count(F.when(~F.col("is_coming") & F.col("came_at").isNull(), 1)).alias("messages"),
         F.count(F.when(is_sent, 1)).alias("hops"),
-        (F.count("came") + F.count("ended")).alias("rows"),
+        F.count("*").alias("rows"),
         F.size(F.collect_set("node")).cast("bigint").alias("nodes"),
         F.sort_array(F.collect_set(F.when(is_dead, reason))).alias("dead_reasons"),
         F.count(F.when(F.col("delivered"), 1)).alias("steps"),
+        F.sort_array(F.collect_list(F.when(kept, F.struct("place", step.alias("step"))))).alias("placed"),
     ]
 
 
@@ -106,34 +91,15 @@ def _any(which: Column) -> Column:
     return F.coalesce(F.bool_or(which), F.lit(False))
 
 
-def _wire_version() -> Column:
-    return F.coalesce("came.wire_version", "ended.wire_version")
-
-
-def _paths(timed: DataFrame) -> DataFrame:
-    """The first steps of each flow, in order."""
-    # In one microsecond, a question comes before an answer.
-    order = Window.partitionBy(*_FLOW).orderBy("over_us", "is_answer", "node", "identity")
-    step = F.struct(F.timestamp_micros("over_us").alias("at"), "node", "node_name", "identity", "message")
-    first = (
-        timed.where("delivered")
-        .select(*_FLOW, "over_us", "is_answer", "node", "node_name", "identity", "message")
-        .withColumn("place", F.row_number().over(order))
-        .where(F.col("place") <= STEPS)
-    )
-    placed = F.sort_array(F.collect_list(F.struct("place", step.alias("step"))))
-    return first.groupBy(*_FLOW).agg(F.transform(placed, lambda one: one["step"]).alias("path"))
-
-
 def _columns(periods: Periods) -> dict[str, Column]:
-    begin = F.coalesce("question", "whatever")
+    begin = F.col("begin")
     outcome = reduce(
         lambda otherwise, name: F.when(F.col(f"is_{name}"), name).otherwise(otherwise),
         ("dead", "failed", "expired", "completed"),
         F.lit("open"),
     )
     failed = ~F.col("is_completed") & ~F.col("is_expired") & F.col("is_failed")
-    path = F.coalesce("path", F.array())
+    path = F.transform("placed", lambda one: one["step"])
     return {
         "outcome": outcome,
         "exception": F.when(failed, F.col("failure.type")),
@@ -141,7 +107,7 @@ def _columns(periods: Periods) -> dict[str, Column]:
         "origin": begin["node"],
         "origin_name": begin["node_name"],
         **{name: begin[name] for name in ("message", "identity", "version", "partition")},
-        "wire_version": F.coalesce("wired.wire", begin["wire"]),
+        "wire_version": F.coalesce("wired.wire_version", "begin.wire_version"),
         "started_at": F.timestamp_micros("start_us"),
         "ended_at": F.timestamp_micros("end_us"),
         "duration_us": F.col("end_us") - F.col("start_us"),

@@ -48,6 +48,17 @@ class Lake:
         """Where something is written before it is moved into place."""
         return f"{self.root}/_staging/{name}"
 
+    @classmethod
+    def existing(cls, spark: SparkSession, root: str) -> Lake:
+        """A lake as it was begun."""
+        files = Files(spark, root)
+        told = files.read(f"{files.root.rstrip('/')}/_state/lake.json")
+        if told is None:
+            raise UsageError(f"{root} is no lake; make one with: framewire pipeline run --captures … --lake {root}")
+        there = json.loads(told)
+        _check_layout(root, there["layout"])
+        return cls(spark, root, Periods(there["bucket_us"], there["horizon_us"]), there["format"])
+
     def open(self) -> None:
         """Begin a lake, or see that the one that is there can be written by this code."""
         place = f"{self.root}/_state/lake.json"
@@ -62,10 +73,7 @@ class Lake:
             self.files.write(place, json.dumps(mine))
             return
         there = json.loads(told)
-        if there["layout"] != LAYOUT:
-            newer = there["layout"] > LAYOUT
-            do = "use the framewire that wrote it, or a later one" if newer else "run the captures into a new lake"
-            raise UsageError(f"{self.root}: its layout is {there['layout']}, this framewire writes {LAYOUT}; {do}")
+        _check_layout(self.root, there["layout"])
         wrong = [f"{name} is {there[name]}, not {mine[name]}" for name in mine if there[name] != mine[name]]
         if wrong:
             raise UsageError(
@@ -107,6 +115,16 @@ class Lake:
         """Those of some buckets in which the table has rows."""
         return {bucket for bucket in buckets if self.files.exists(self.place(table, bucket))}
 
+    def every(self, table: str) -> set[int]:
+        """All buckets in which a table that is filed under them has rows."""
+        root = f"{self.root}/{table}"
+        return {
+            self.periods.number(date.removeprefix("date="), bucket.removeprefix("bucket="))
+            for date in self.files.names(root)
+            for bucket in (self.files.names(f"{root}/{date}") if date.startswith("date=") else ())
+            if bucket.startswith("bucket=")
+        }
+
     def read(self, table: str, buckets: Iterable[int]) -> DataFrame:
         """The rows of some buckets, and of no others."""
         return self.read_places(table, sorted({self.place(table, b) for b in self.present(table, buckets)}))
@@ -135,3 +153,10 @@ class Lake:
             else:
                 self.files.remove(place)
         self.files.remove(stage)
+
+
+def _check_layout(root: str, layout: int) -> None:
+    if layout != LAYOUT:
+        newer = layout > LAYOUT
+        do = "use the framewire that wrote it, or a later one" if newer else "run the captures into a new lake"
+        raise UsageError(f"{root}: its layout is {layout}, this framewire writes {LAYOUT}; {do}")

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from pyspark.errors import AnalysisException, StreamingQueryException
@@ -21,6 +22,7 @@ from framewire.capture.schema import SPARK_SCHEMA
 from framewire.errors import ConfigError, UsageError
 from framewire.security import KeyRing
 from framewire.spark.attention import Attention, attention
+from framewire.spark.compacting import BATCHES, compact, finish_compaction
 from framewire.spark.deriving import derive
 from framewire.spark.lake import Lake
 from framewire.spark.periods import DAY, Periods, duration
@@ -31,8 +33,14 @@ __all__ = ["Batch", "Pipeline", "Summary"]
 
 _CAPTURED = f"{SPARK_SCHEMA}, recorder string, date date"
 _LEAST_MEMORY_OF_FILES = 7 * DAY
-_FORGOTTEN = {"spark.sql.maxConcurrentOutputFileWriters": "16", "spark.sql.optimizer.plannedWrite.enabled": "false"}
-"""Spark would sort whole messages by the directory that they go to. Few directories can as well be open at once."""
+_SETTINGS = {
+    # Spark would sort whole messages by the directory that they go to. Few directories can as well be open at once.
+    "spark.sql.maxConcurrentOutputFileWriters": "16",
+    "spark.sql.optimizer.plannedWrite.enabled": "false",
+    # The JVM compiles no method that is larger, and Spark's own limit is eight times that: what lies between would
+    # be interpreted, as the code that reads messages was.
+    "spark.sql.codegen.hugeMethodLimit": "8000",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +115,7 @@ class Pipeline:
     ) -> Summary:
         """Take in all captures that are there, and with ``once=False`` all that come until it is interrupted."""
         self.lake.open()
+        finish_compaction(self.lake)
         began = time.monotonic()
         total = Summary()
         touched: set[int] = set()
@@ -119,14 +128,18 @@ class Pipeline:
             if progress is not None:
                 progress(batch)
 
-        query = self._start(work, once=once, every=every)
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as problem:
-            raise self._explained(problem) from problem
-        finally:
-            query.stop()
-        return replace(total, attention=attention(self.lake, touched)) if touched else total
+        with _set(self.spark, _SETTINGS):
+            query = self._start(work, once=once, every=every)
+            try:
+                query.awaitTermination()
+            except StreamingQueryException as problem:
+                raise self._explained(problem) from problem
+            except KeyboardInterrupt:
+                if once:
+                    raise  # it was to finish, and did not
+            finally:
+                query.stop()
+            return replace(total, attention=attention(self.lake, touched)) if touched else total
 
     def _start(self, work: Callable[[DataFrame, int], None], *, once: bool, every: str) -> StreamingQuery:
         reader = self.spark.readStream.schema(_CAPTURED).option("pathGlobFilter", "*.parquet")
@@ -146,8 +159,6 @@ class Pipeline:
         began = time.monotonic()
         known = self.lake.state_before(number)
         newest = known.get("newest_us")
-        for name, value in _FORGOTTEN.items():
-            captured.sparkSession.conf.set(name, value)
         taken = take_in(
             self.lake,
             captured,
@@ -169,13 +180,30 @@ class Pipeline:
         self.lake.state_after(
             number, {"newest_us": now or None, "late": late, "rows": known.get("rows", 0) + taken.rows}
         )
+        compact(self.lake, taken.buckets, BATCHES)
         told = dt.datetime.fromtimestamp(now / 1e6, dt.UTC) if now else None
         spent = time.monotonic() - began
         figures = (taken.rows, taken.quarantined, taken.late, len(buckets))
         return Batch(number, taken.segments, *figures, told, spent), buckets
 
-    def _explained(self, problem: StreamingQueryException) -> Exception:
+    def _explained(self, problem: StreamingQueryException) -> UsageError:
         return UsageError(f"pipeline: a batch failed and can be run again: {problem}")
+
+
+@contextmanager
+def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings for as long as the pipeline runs: the session is its owner's. Queries take them along."""
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
 
 
 def _together(total: Summary, batch: Batch, seconds: float) -> Summary:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 __all__ = ["LAYOUT", "TABLES", "Table"]
 
-LAYOUT = 1
+LAYOUT = 2
 """The layout of a lake that this code writes. It grows when a column changes its name, type or meaning."""
 
 _BY_BUCKET = {
@@ -116,6 +116,7 @@ _DECLARED = (
             ),
             "digest_b": ("bigint", "the other half"),
             "content": ("bigint", "a hash of what stays the same while a message is on one node"),
+            "strand": ("bigint", "a hash of its flow; without one, of what stays the same wherever it goes"),
             "frames": ("array<binary>", "the frames as recorded, if the pipeline was told to keep them; else null"),
         },
         _BY_BATCH,

@@ -10,9 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.spark.columns import quoted
+from framewire.spark.passages import VANISHED
 from framewire.spark.periods import DAY, HOUR, Periods
 from framewire.spark.tables import TABLES
-from framewire.spark.transfers import VANISHED
 
 __all__ = ["adoption", "audit", "edges", "handlers", "tally"]
 

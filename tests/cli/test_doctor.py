@@ -1,0 +1,75 @@
+"""``framewire doctor`` tells what is here, what is missing and what to do about it."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from framewire.cli import main
+from framewire.cli.doctor import examined
+
+
+def doctor(*arguments, **environment):
+    return subprocess.run(
+        [sys.executable, "-m", "framewire", "doctor", *arguments],
+        capture_output=True,
+        check=False,
+        timeout=120,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.fixture
+def free_port():
+    with socket.socket() as tried:
+        tried.bind(("127.0.0.1", 0))
+        return tried.getsockname()[1]
+
+
+def states(found):
+    return {finding["what"]: finding["state"] for finding in json.loads(found.stdout)}
+
+
+def test_a_machine_that_runs_these_tests_is_not_broken(free_port):
+    found = doctor("--json", "--port", str(free_port))
+    assert found.returncode == 0, found.stderr
+    assert "broken" not in states(found).values()
+    assert states(found)["Python"] == "good"
+
+
+def test_a_channel_that_was_switched_off_is_told_with_what_to_do(free_port):
+    found = doctor("--port", str(free_port), FRAMEWIRE_PURE="1")
+    assert found.returncode == 0
+    assert "FRAMEWIRE_PURE is set: unset it" in found.stdout.decode()
+
+
+def test_a_port_that_is_taken_is_told():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        found = next(each for each in examined(port) if each.what == "ports")
+    assert found.state == "lacking"
+    assert str(port) in found.detail
+
+
+def test_a_directory_that_cannot_be_written_is_a_failure(tmp_path, monkeypatch, free_port):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write everywhere
+    result = CliRunner().invoke(main, ["doctor", "--port", str(free_port)])
+    assert result.exit_code == 1
+    assert "cannot be written to" in result.output
+
+
+def test_an_examination_that_fails_does_not_hide_the_others(monkeypatch, free_port):
+    def broken(_):
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr("shutil.disk_usage", broken)
+    found = list(examined(free_port))
+    assert [each.detail for each in found if each.state == "broken"] == ["OSError: the disk is gone"]
+    assert len(found) == 10

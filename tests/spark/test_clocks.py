@@ -1,0 +1,53 @@
+"""How far clocks are apart, worked out from the quickest messages of each way."""
+
+from framewire.spark.clocks import Way, clock_skews, clocks_ahead
+
+
+def way(sender, receiver, least, hops=10, context=1):
+    return Way(context, sender, receiver, hops, least)
+
+
+def both(one, other, ahead, latency=1500, hops=10):
+    """Messages both ways between two nodes, of which the other's clock is ahead."""
+    return [way(one, other, latency + ahead, hops), way(other, one, latency - ahead, hops)]
+
+
+def test_half_the_difference_of_both_ways_is_the_skew():
+    skews = {(each.from_node, each.to_node): skew for each, skew in clock_skews(both(b"a", b"b", 20_000))}
+    assert skews == {(b"a", b"b"): 20_000, (b"b", b"a"): -20_000}
+
+
+def test_one_way_alone_tells_nothing():
+    found = list(clock_skews([way(b"a", b"b", 5000)]))
+    assert [skew for _, skew in found] == [None]
+    assert clocks_ahead(found) == {}
+
+
+def test_buckets_are_kept_apart():
+    found = [way(b"a", b"b", 100, context=1), way(b"b", b"a", 100, context=2)]
+    assert [skew for _, skew in clock_skews(found)] == [None, None]
+
+
+def test_clocks_are_put_right_over_nodes_between():
+    ways = [*both(b"a", b"b", 1000, hops=100), *both(b"b", b"c", 200), *both(b"c", b"d", 30), *both(b"d", b"e", 4)]
+    ahead = clocks_ahead(clock_skews(ways))
+    off = ahead[1, b"a"]
+    assert {node: us - off for (_, node), us in ahead.items()} == {
+        b"a": 0,
+        b"b": 1000,
+        b"c": 1200,
+        b"d": 1230,
+        b"e": 1234,
+    }
+
+
+def test_the_busiest_node_is_the_reference_and_the_way_with_most_hops_is_believed():
+    ways = [
+        *both(b"hub", b"x", 10, hops=50),
+        *both(b"hub", b"y", 20, hops=40),
+        *both(b"x", b"far", 100, hops=5),
+        *both(b"y", b"far", 500, hops=30),
+    ]
+    ahead = clocks_ahead(clock_skews(ways))
+    assert ahead[1, b"hub"] == 0
+    assert ahead[1, b"far"] == 520
