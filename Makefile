@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long lint format bench fuzz lock clean
+.PHONY: help setup demo test test-long chaos soak lint format bench fuzz lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,12 @@ test: $(READY) ## run all tests
 test-long: $(READY) ## run the tests that take their time
 	$(BIN)/python -m pytest -m long
 
+chaos: $(READY) ## trouble a cluster for some minutes, and account for every ask
+	$(BIN)/python -m tests.chaos --seconds 180 --rolling 2000
+
+soak: $(READY) ## run a cluster for 20 minutes: memory, descriptors, promises and latency as curves
+	$(BIN)/python -m bench.soak --minutes 20 --output soak
+
 lint: $(READY) ## style, types and floors
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -43,9 +49,12 @@ bench: $(READY) ## measure, as ratios within one run
 	$(BIN)/python bench/node.py
 	$(BIN)/python bench/cluster.py
 	$(BIN)/python bench/capture.py
+	$(BIN)/python bench/flood.py
+	$(BIN)/python bench/spark.py --messages 1000000
 
-fuzz: $(READY) ## throw broken frames at the decoder for a minute
+fuzz: $(READY) ## throw broken frames at the decoder, and hostile peers at every socket, for two minutes
 	$(BIN)/python fuzz/wire.py --seconds 60
+	$(BIN)/python -m fuzz.cluster --seconds 60
 
 lock: $(READY) ## write constraints.txt anew with the newest versions
 	$(BIN)/python -m pip install --quiet uv
@@ -53,4 +62,4 @@ lock: $(READY) ## write constraints.txt anew with the newest versions
 	  pyproject.toml --output-file constraints.txt
 
 clean: ## remove what was built
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
+	rm -rf $(VENV) build dist soak .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info

@@ -1,11 +1,12 @@
 """What a message between two processes costs, beside raw pyzmq with the same frames, in one run.
 
-    python bench/cluster.py [--rounds N] [--json FILE] [--check]
+    python bench/cluster.py [--rounds N] [--json FILE] [--check] [--signed]
 
 A server and 1, 2 or 4 clients, each a process of its own, on loopback; a body of 100 bytes, V5. The yardstick sends
 and receives the same frames with pyzmq's ``send_multipart`` and ``recv_multipart`` and does nothing else: no codec,
 no routing, no promises. Rounds are interleaved, and a row shows medians over them; the goals are for one client.
-``FRAMEWIRE_PURE=1`` measures without the extension.
+``FRAMEWIRE_PURE=1`` measures without the extension. ``--signed`` measures something else: asks of one client with
+HMAC-SHA256 on question and answer, replays looked for, beside the same asks without; each goes first in turn.
 """
 
 from __future__ import annotations
@@ -84,9 +85,9 @@ def run(coroutine):
     return uvloop.run(coroutine)
 
 
-def serve_framewire(address, pipe):
+def serve_framewire(address, pipe, **options):
     async def serve():
-        async with fw.Node(bind=address, identity="server", signals=False) as node:
+        async with fw.Node(bind=address, identity="server", signals=False, **options) as node:
             await node.host(Echo())
             pipe.send("ready")
             await asyncio.to_thread(pipe.recv)
@@ -94,17 +95,29 @@ def serve_framewire(address, pipe):
     run(serve())
 
 
-def framewire_client(address, kind, count, pipe):
+def framewire_client(address, kind, count, pipe, keyring=None):
     measure = {"one by one": one_by_one, "asks": outstanding, "tells": tells}[kind]
 
     async def client():
-        async with fw.Node(peers=[address], signals=False) as node:
+        async with fw.Node(peers=[address], signals=False, keyring=keyring) as node:
             await node.hub.ask(Question(BODY), Answer, timeout=10)
             pipe.send("ready")
             await asyncio.to_thread(pipe.recv)
             pipe.send(await measure(node.hub, count))
 
     run(client())
+
+
+def bench_keys():
+    return fw.KeyRing([fw.DomainKey("bench", bytes(range(32)))], {"bench": ["bench.*"]})
+
+
+def serve_signed(address, pipe):
+    serve_framewire(address, pipe, keyring=bench_keys())
+
+
+def signed_client(address, kind, count, pipe):
+    framewire_client(address, kind, count, pipe, bench_keys())
 
 
 async def one_by_one(hub, count):
@@ -267,6 +280,29 @@ def one_round(count, port, most_clients):
     return found
 
 
+def signed_row(rounds, count, port):
+    """Signed asks beside unsigned ones, the order changing from round to round."""
+    cases = {"signed": (serve_signed, signed_client), "unsigned": (serve_framewire, framewire_client)}
+    found = {who: [] for who in cases}
+    for number in range(rounds):
+        for who in sorted(cases, reverse=bool(number % 2)):
+            serve, client = cases[who]
+            found[who].append(measured(serve, client, f"tcp://127.0.0.1:{port}", "asks", count, 1))
+            port += 1
+    signed, unsigned = (median(found[who]) for who in ("signed", "unsigned"))
+    ratio = median(one / other for one, other in zip(found["signed"], found["unsigned"], strict=True))
+    best = max(found["signed"]) / max(found["unsigned"])
+    print(
+        f"asks, HMAC-SHA256   signed {signed:8,.0f} /s  unsigned {unsigned:8,.0f} /s   {ratio:.2f}x of unsigned, "
+        f"best of each {best:.2f}x (goal {_SIGNED_GOAL:g})  {'ok' if ratio >= _SIGNED_GOAL else 'missed'}"
+    )
+    row = {"signed": signed, "unsigned": unsigned, "ratio": ratio, "best": best, "goal": _SIGNED_GOAL}
+    return {"kind": "asks, signed", "clients": 1, **row, "met": ratio >= _SIGNED_GOAL}
+
+
+_SIGNED_GOAL = 0.6
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5, help="how many rounds to take the median of (5)")
@@ -275,7 +311,10 @@ def main():
     parser.add_argument("--port", type=int, default=17_700, help="14 ports from here on are used (17700)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
+    parser.add_argument("--signed", action="store_true", help="measure what signatures cost, and nothing else")
     options = parser.parse_args()
+    if options.signed:
+        return signed(options)
     rounds = [one_round(options.count, options.port, options.clients) for _ in range(options.rounds)]
     print(f"{platform.python_implementation()} {platform.python_version()}, ", end="")
     print(f"{'compiled' if COMPILED else 'pure'}, {options.rounds} rounds")
@@ -291,6 +330,16 @@ def main():
             met = goal is None or row["ratio"] >= goal
         print(f"   {row['ratio']:.2f}x" + (f" (goal {goal:g})  {'ok' if met else 'missed'}" if goal else ""))
         rows.append({"kind": kind, "clients": clients, **row, "goal": goal, "met": met})
+    return finished(options, rows)
+
+
+def signed(options):
+    print(f"{platform.python_implementation()} {platform.python_version()}, ", end="")
+    print(f"{'compiled' if COMPILED else 'pure'}, {options.rounds} rounds")
+    return finished(options, [signed_row(options.rounds, options.count, options.port)])
+
+
+def finished(options, rows):
     if options.json:
         found = {"python": platform.python_version(), "compiled": COMPILED, "rows": rows}
         options.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")

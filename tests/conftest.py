@@ -11,3 +11,6 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("framewire")
+
+pytest_plugins = ["tests.secret_watch"]
+"""No test may write a key."""

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         run,
     )
     from framewire.routing import Route
-    from framewire.security import DomainKey, KeyRing
+    from framewire.security import Curve, DomainKey, KeyRing
     from framewire.wire import Message, MessageId, TraceOptions
 
 __all__ = [
@@ -61,6 +61,7 @@ __all__ = [
     "Client",
     "ConfigError",
     "Context",
+    "Curve",
     "DeadLetter",
     "DomainKey",
     "ExceptionMessage",
@@ -136,7 +137,7 @@ _HOMES = {
             "run",
         ),
         "framewire.routing": ("Route",),
-        "framewire.security": ("DomainKey", "KeyRing"),
+        "framewire.security": ("Curve", "DomainKey", "KeyRing"),
         "framewire.wire": ("Message", "MessageId", "TraceOptions"),
     }.items()
     for name in names

@@ -2,6 +2,8 @@
 
 import zmq
 from tests.cluster.clustering import Named, acquainted, handled_by, handlers, make_node, peers, rendezvous, served
+from tests.cluster.interop import node_at
+from tests.cluster.kino_peer import KinoRendezvous, living
 from tests.node.messages import Answer, Question
 from tests.node.running import eventually, run
 
@@ -125,24 +127,19 @@ def test_a_server_may_speak_at_another_port():
 
 
 def test_a_node_goes_where_the_servers_have_gone():
-    async def main(old, new):
-        async with make_node(old) as one, make_node(new) as two:
-            moved = service.body("RendezvousNode", unicast_uri=new.uri, broadcast_uri=new.broadcast)
-            news = service.service_message(service.RENDEZVOUS_RECONFIGURED, servers=[moved])
-            with zmq.Context() as context, context.socket(zmq.DEALER) as speaker:
-                speaker.connect(old.uri)
+    async def main(new):
+        old = KinoRendezvous()
+        moved = service.body("RendezvousNode", unicast_uri=new.uri, broadcast_uri=new.broadcast)
+        news = encode(service.service_message(service.RENDEZVOUS_RECONFIGURED, servers=[moved]))
+        async with living(old), node_at(old) as one, make_node(new) as two:
 
-                def told():
-                    speaker.send_multipart(encode(news))
-                    return two.identity in peers(one) and one.identity in peers(two)
+            def told():
+                old.tell(news)
+                return two.identity in peers(one) and one.identity in peers(two)
 
-                await eventually(told)
+            await eventually(told)
 
-    async def with_servers():
-        with rendezvous() as old, rendezvous() as new:
-            await main(old, new)
-
-    run(with_servers())
+    run(served(main))
 
 
 def test_a_ping_to_a_server_is_answered_with_a_pong_to_all():
@@ -159,3 +156,34 @@ def test_a_ping_to_a_server_is_answered_with_a_pong_to_all():
                 assert listener.poll(10_000)
                 heard.add(decode(listener.recv_multipart()).message_id)
     assert heard == {service.HEARTBEAT, service.PONG}
+
+
+def test_a_server_repeats_only_what_nodes_say():
+    with (
+        rendezvous() as server,
+        zmq.Context() as context,
+        context.socket(zmq.SUB) as listener,
+        context.socket(zmq.DEALER) as speaker,
+    ):
+        listener.setsockopt(zmq.SUBSCRIBE, b"")
+        listener.connect(server.broadcast)
+        speaker.connect(server.uri)
+        hear(listener, b"KINO.HEARTBEAT")
+        place = service.body("RendezvousNode", unicast_uri="tcp://evil:1", broadcast_uri="tcp://evil:2")
+        refused = [
+            encode(service.service_message(service.RENDEZVOUS_RECONFIGURED, servers=[place])),
+            encode(service.service_message(service.RENDEZVOUS_NOT_LEADER, leader=place)),
+            encode(service.service_message(service.HEARTBEAT)),
+            encode(fw.Message(b"anything")),
+            [b"", b"junk"],
+            [b""],
+        ]
+        for frames in refused:
+            speaker.send_multipart(frames)
+        speaker.send_multipart(encode(service.service_message(service.UNREGISTER_NODE, uri="", node_identity=b"x")))
+        heard = []
+        while service.UNREGISTER_NODE.identity not in heard:
+            assert listener.poll(10_000)
+            heard.append(decode(listener.recv_multipart()).identity)
+        assert set(heard) <= {service.HEARTBEAT.identity, service.UNREGISTER_NODE.identity}
+        assert server.dropped == len(refused)

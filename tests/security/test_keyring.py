@@ -160,3 +160,18 @@ def test_a_ring_knows_its_domains():
     keys = KeyRing([DomainKey("a", NEW)], unsigned=["b"])
     assert keys.domains == {"a", "b"}
     assert repr(keys) == "<KeyRing a (sha256), b (unsigned)>"
+
+
+@pytest.mark.parametrize(
+    "moved",
+    [
+        {"partition": b"", "body": b"eu100 EUR"},
+        {"body": b"100", "callback_receiver_identity": b" EUR\x00hub"},
+        {"body": b"100 EUR\x00hub", "callback_receiver_identity": b""},
+    ],
+    ids=["partition to body", "body to callback receiver", "callback receiver to body"],
+)
+def test_bytes_that_move_from_one_signed_field_to_the_next_are_not_noticed(moved):
+    # That is the scheme of the original, which joins the fields without their lengths: docs/security.md says so.
+    signed = ring().sign(order())
+    assert ring().verify(signed.replace(**moved))

@@ -63,7 +63,11 @@ def show(file: str | None, told: tuple[str, ...], *, only: bool, as_json: bool) 
         _row(found, *each) for each in found if not only or found.is_told(each[0].key) or _hidden(found, each[0])
     ]
     if as_json:
-        click.echo(json.dumps({key: {"value": value, "from": origin} for key, value, origin in rows}, indent=2))
+        click.echo(
+            json.dumps(
+                {key: {"value": value, "from": origin} for key, value, origin in rows}, indent=2, default=str
+            )
+        )
         return
     from rich.table import Table  # noqa: PLC0415 - programs need not wait for rich
     from rich.text import Text  # noqa: PLC0415 - same

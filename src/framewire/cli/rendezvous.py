@@ -61,4 +61,4 @@ def rendezvous(
 
 
 def _options(config: Configuration) -> dict[str, Any]:
-    return {name: config[f"rendezvous.{name}"] for name in ("broadcast", "partners", "heartbeat")}
+    return {name: config[f"rendezvous.{name}"] for name in ("broadcast", "partners", "heartbeat", "curve")}

@@ -60,12 +60,25 @@ class Announcer:
 
     @property
     def domains(self) -> list[str]:
-        """The domains that this node speaks in; without keys there is only the nameless one."""
-        return [""] if self._keyring is None else ["", *sorted(self._keyring.domains)]
+        """The domains that this node speaks in; without keys there is only the nameless one.
+
+        That is the last: where somebody is known by a signature, others believe no less about it (``Discovery``).
+        """
+        return [""] if self._keyring is None else [*sorted(self._keyring.domains), ""]
 
     def domain_of(self, message: MessageId) -> str:
         """The domain in which others are told who handles a message."""
         return "" if self._keyring is None else self._keyring.domain_of(message.identity)
+
+    def use_keys(self, keyring: KeyRing | None) -> None:
+        """Speak with other keys from now on; where domains come or go, take leave of the old and join the new."""
+        before, domains = self._keyring, self.domains
+        left = set(domains) - ({""} if keyring is None else {"", *keyring.domains})
+        for domain in left:
+            self._unregister_in(domain, self._port.registrations)
+        self._keyring = keyring
+        if self.domains != domains or _identities(before) != _identities(keyring):
+            self.introduce()
 
     def include(self, peer: bytes) -> None:
         """Tell a peer everything straight, too: it is not known to hear what servers say."""
@@ -175,6 +188,14 @@ class Announcer:
             self.domains,
         )
 
+    def ask_straight(self, identity: bytes) -> None:
+        """The same over the way to that node itself, as soon as there is one."""
+        asked = service.service_message(service.REQUEST_NODE_ROUTES, target_uri="", target_node_identity=identity)
+        for domain in self.domains:
+            with contextlib.suppress(UsageError, MessageError):
+                said = asked if self._keyring is None else self._keyring.sign(asked, domain=domain)
+                self._send(identity, encode(said, self._settings.wire_version))
+
     # --- how
 
     def _is_news(self, words: Hashable) -> bool:
@@ -200,3 +221,7 @@ class Announcer:
             for peer in self._straight:
                 with contextlib.suppress(MessageError):  # gone, or too slow; it will ask again
                     self._send(peer, list(frames))
+
+
+def _identities(keyring: KeyRing | None) -> dict[str, tuple[bytes, ...]]:
+    return {} if keyring is None else dict(keyring.identities)

@@ -2,12 +2,14 @@
 
 Every node hears every service message, its own included. After each (re)connection a node tells all that it has and
 asks for all that there is, and it answers the same question of others.
+
+A node that is known in a signed domain is vouched for: nobody without a key can say that it has moved or left.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -16,6 +18,7 @@ from framewire.cluster.addresses import can_connect
 from framewire.cluster.announcing import Announcer
 from framewire.cluster.settings import ClusterSettings
 from framewire.errors import BadSignature, WireError
+from framewire.node.deadletters import Reason
 from framewire.node.transport import Port, Registration
 from framewire.routing import HUB, Route
 from framewire.security import KeyRing
@@ -24,10 +27,10 @@ from framewire.wire.message import readable
 
 __all__ = ["Discovery"]
 
-log = logging.getLogger("framewire.cluster")
-
 _SETTLING = 0.05
 """Seconds that a server needs to take note of a new subscription."""
+_PAUSE = 0.1
+"""Seconds between two answers to the same question, at most: whoever asks in between is answered after it."""
 
 
 class Discovery:
@@ -55,9 +58,22 @@ class Discovery:
         self._servers = servers
         self._leader = leader
         self._timers: set[asyncio.TimerHandle] = set()
+        self._vouched: dict[bytes, tuple[str, str]] = {}
+        self._answered: dict[str | None, float] = {}
+        self._owed: set[str | None] = set()
         if settings.peers:
             self._keep_asking(settings.heartbeat)
         self._keep_asking(settings.rediscover)
+
+    def use_keys(self, keyring: KeyRing | None) -> None:
+        """Verify with other keys from now on; in domains that are new here, everyone will introduce themselves."""
+        before, self._keyring = self._keyring, keyring
+        if keyring is None or before is None or keyring.domains != before.domains:
+            self._vouched.clear()
+
+    def forget(self, peer: bytes) -> None:
+        """Nobody vouches for a peer that is gone."""
+        self._vouched.pop(peer, None)
 
     # --- what it hears
 
@@ -76,7 +92,9 @@ class Discovery:
             said = service.parse(message)
             take(self, said, message.domain)
         except (WireError, BadSignature, ValueError) as problem:
-            log.warning("a service message is ignored: %s", problem)
+            reason = Reason.BAD_SIGNATURE if isinstance(problem, BadSignature) else Reason.MALFORMED
+            detail = f"a service message is ignored: {problem}"
+            self._port.refused(frames[0] if straight else b"", reason, detail, frames)
             return b""
         if message.message_id != service.REGISTER_EXTERNAL_ROUTE or said.node_identity == self._port.identity:
             return b""
@@ -93,7 +111,12 @@ class Discovery:
         health, interval = said.health.uri, service.seconds(said.health.interval)
         if not (can_connect(said.uri) and (can_connect(health) or not health)):
             raise ValueError(f"node {readable(said.node_identity)} is at {said.uri!r} and {health!r}: no addresses")
+        place, signed = (said.uri, health), self._is_signed(domain)
+        if not signed and self._vouched.get(said.node_identity, place) != place:
+            raise self._unbelievable(said.node_identity, f"is at {said.uri}", domain)
         self._learned(said.node_identity, said.uri, health, interval)
+        if signed:
+            self._vouched[said.node_identity] = place
         self._port.peer_registered(said.node_identity, self._understood(said, domain))
 
     def _unregistered(self, said: Any, domain: str) -> None:
@@ -116,20 +139,34 @@ class Discovery:
                 found.append((Route(route.receiver_identity), ours))
         return found
 
-    def _node_unregistered(self, said: Any, _: str) -> None:
-        if said.node_identity != self._port.identity:
-            self._announcer.forget(said.node_identity)
-            self._left(said.node_identity)
+    def _node_unregistered(self, said: Any, domain: str) -> None:
+        if said.node_identity == self._port.identity:
+            return
+        if said.node_identity in self._vouched and not self._is_signed(domain):
+            raise self._unbelievable(said.node_identity, "has left", domain)
+        self._announcer.forget(said.node_identity)
+        self._left(said.node_identity)
+
+    def _is_signed(self, domain: str) -> bool:
+        """Whether what is said of nodes in a domain is signed."""
+        ring = self._keyring
+        return ring is not None and ring.is_signed(domain, service.REGISTER_EXTERNAL_ROUTE.identity)
+
+    def _unbelievable(self, peer: bytes, what: str, domain: str) -> BadSignature:
+        where = f"domain {domain!r}" if domain else "no domain"
+        return BadSignature(
+            f"that node {readable(peer)} {what} was said in {where}, and it is known by a signature"
+        )
 
     def _cluster_routes_requested(self, said: Any, domain: str) -> None:
         if not said.requestor_node_identity:
-            self._announcer.introduce()  # a server asks: there are others now who have not heard of this node
+            self._answer(None)  # a server asks: there are others now who have not heard of this node
         elif said.requestor_node_identity != self._port.identity:
-            self._announcer.tell_all_in(domain)
+            self._answer(domain)
 
     def _node_routes_requested(self, said: Any, domain: str) -> None:
         if said.target_node_identity == self._port.identity:
-            self._announcer.tell_all_in(domain)
+            self._answer(domain)
 
     def _route_wanted(self, said: Any, domain: str) -> None:
         if said.requestor_node_identity == self._port.identity:
@@ -163,6 +200,25 @@ class Discovery:
     }
 
     # --- when it speaks up
+
+    def _answer(self, domain: str | None) -> None:
+        """Tell all in a domain, or in every one; those who ask again and again are answered together."""
+        if domain in self._owed:
+            return
+        wait = self._answered.get(domain, -math.inf) + _PAUSE - self._loop.time()
+        if wait > 0:
+            self._owed.add(domain)
+            self._later(wait, lambda: self._answer_now(domain))
+        else:
+            self._answer_now(domain)
+
+    def _answer_now(self, domain: str | None) -> None:
+        self._owed.discard(domain)
+        self._answered[domain] = self._loop.time()
+        if domain is None:
+            self._announcer.introduce()
+        elif domain in self._announcer.domains:
+            self._announcer.tell_all_in(domain)
 
     def connected(self) -> None:
         """A server is there. It may be slow to take note of who listens, so it is told twice."""

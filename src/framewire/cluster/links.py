@@ -21,6 +21,7 @@ from collections.abc import Callable
 import zmq
 
 from framewire.cluster.channel import open_channel
+from framewire.cluster.curve import PLAIN, Mechanism
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import connect, make_socket
 from framewire.errors import BadBody, MessageError, Overloaded, Unreachable
@@ -34,6 +35,8 @@ log = logging.getLogger("framewire.cluster")
 _FIRST_TRY, _LAST_TRY = 0.001, 0.05
 _GATHERED = 64
 """Messages to one peer that leave without waiting for the end of the turn."""
+_SAID_BACK = 65_536
+"""Bytes that a peer may send where it should only listen; whoever sends more is cut off."""
 _TOO_MANY_WAITING = 10
 """How many times the queue's length of senders may wait beyond it."""
 
@@ -60,6 +63,7 @@ class Links:
         context: zmq.Context[zmq.Socket[bytes]],
         settings: ClusterSettings,
         *,
+        mechanism: Mechanism = PLAIN,
         lost: Callable[[bytes], None],
         undelivered: Callable[[list[bytes], MessageError], None],
     ) -> None:
@@ -76,6 +80,8 @@ class Links:
             SNDHWM=settings.send_queue,
             RECONNECT_IVL=50,
             RECONNECT_IVL_MAX=2000,
+            MAXMSGSIZE=_SAID_BACK,
+            **mechanism.connecting,
         )
         self._channel = open_channel(self._socket, settings.max_frames, settings.max_message_bytes)
         self._links: dict[bytes, _Link] = {}
@@ -95,6 +101,22 @@ class Links:
     def learn(self, identity: bytes, uri: str) -> None:
         """Remember where a node is reached."""
         self._known[identity] = uri
+
+    def take_back(self, identity: bytes) -> list[list[bytes]]:
+        """What still waits for a node and has not been sent, for whoever will send it elsewhere."""
+        link = self._links.get(identity)
+        if link is None:
+            return []
+        waiting = [*link.queue, *((frames, None) for frames in link.gathered)]
+        link.queue.clear()
+        link.gathered.clear()
+        taken = []
+        for frames, room in waiting:
+            if room is None or not room.done():
+                taken.append(frames)
+            if room is not None and not room.done():
+                room.set_result(None)
+        return taken
 
     def forget(self, identity: bytes, why: str) -> None:
         """Let go of a node, and tell of everything that still waits for it."""

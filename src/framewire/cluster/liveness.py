@@ -12,13 +12,16 @@ import math
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import zmq
 
 from framewire.cluster.addresses import reachable
 from framewire.cluster.channel import open_channel
+from framewire.cluster.curve import PLAIN, Mechanism
 from framewire.cluster.service import HEARTBEAT, parse, seconds, service_message, time_span
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import bind_first, connect, make_socket
@@ -29,8 +32,11 @@ __all__ = ["Liveness"]
 
 log = logging.getLogger("framewire.cluster")
 
-_REMEMBERED = 600.0
-"""Seconds for which the heartbeat of a node that was given up is still listened for."""
+_LARGEST = 65_536
+"""Bytes of a sign of life; nobody has that much to say with one."""
+_REMEMBERED, _MOST_LOST = 600.0, 256
+"""Seconds for which the heartbeat of a node that was given up is still listened for, and how many such nodes: each
+costs a try to connect all the time, and whoever makes up names must not get that for all of them."""
 
 
 @dataclass(slots=True)
@@ -44,7 +50,7 @@ class _Watched:
 
 
 class Liveness:
-    """Sends heartbeats and watches those of peers. ``lost`` and ``found`` are called on the watcher's thread."""
+    """Sends heartbeats and watches those of peers. What it tells of is told on the watcher's thread."""
 
     def __init__(
         self,
@@ -54,15 +60,21 @@ class Liveness:
         addresses: list[str],
         advertise: str | None,
         *,
+        mechanism: Mechanism = PLAIN,
         lost: Callable[[bytes], object],
         found: Callable[[bytes], object],
+        refused: Callable[[int, str], object] = lambda _, __: None,
     ) -> None:
+        """``refused`` is called with how many signs of life were none, and why the last of them."""
         self._context = context
         self._settings = settings
         self._identity = identity
         self._lost = lost
         self._found = found
-        self._publisher = make_socket(context, zmq.PUB)
+        self._refused = refused
+        self._strange, self._why = 0, ""
+        self._mechanism = mechanism
+        self._publisher = make_socket(context, zmq.PUB, **mechanism.listening)
         bound = bind_first(self._publisher, addresses)
         self.uri = reachable(bound, advertise)
         self._commands: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -72,6 +84,7 @@ class Liveness:
         self._bell = make_socket(context, zmq.PUSH)
         self._bell.connect(self._bell_address)
         self._watched: dict[bytes, _Watched] = {}
+        self._listening: Counter[str] = Counter()
         self._thread = threading.Thread(target=self._run, name="framewire liveness", daemon=True)
 
     def start(self) -> None:
@@ -106,8 +119,10 @@ class Liveness:
             zmq.SUB,
             SUBSCRIBE=b"",
             CONNECT_TIMEOUT=max(1000, round(self._settings.heartbeat * 1000)),
+            MAXMSGSIZE=_LARGEST,
+            **self._mechanism.connecting,
         )
-        heard = open_channel(self._subscriber)
+        heard = open_channel(self._subscriber, max_bytes=_LARGEST)
         poller = zmq.Poller()
         poller.register(self._subscriber, zmq.POLLIN)
         poller.register(self._listener_bell, zmq.POLLIN)
@@ -133,6 +148,9 @@ class Liveness:
                 # or libzmq ends the process. So hear first, and obey then.
                 for frames in heard.receive(1000):
                     self._hear(frames)
+                if self._strange:
+                    self._refused(self._strange, f"a sign of life is ignored: {self._why}")
+                    self._strange = 0
                 if not self._obeyed():
                     return
                 now = time.monotonic()
@@ -164,15 +182,21 @@ class Liveness:
             if known is not None:
                 self._end(identity)
             try:
-                connect(self._subscriber, uri)
+                if uri not in self._listening:
+                    connect(self._subscriber, uri)
             except zmq.ZMQError as problem:
                 log.warning("the heartbeats of a node cannot be heard at %s: %s", uri, problem)
                 return
+            self._listening[uri] += 1
         self._watched[identity] = _Watched(uri, patience, time.monotonic())
 
     def _end(self, identity: bytes) -> None:
         known = self._watched.pop(identity, None)
-        if known is not None and not any(other.uri == known.uri for other in self._watched.values()):
+        if known is None:
+            return
+        self._listening[known.uri] -= 1
+        if not self._listening[known.uri]:
+            del self._listening[known.uri]
             try:
                 self._subscriber.disconnect(known.uri)
             except zmq.ZMQError as problem:
@@ -180,13 +204,13 @@ class Liveness:
 
     def _hear(self, frames: list[bytes]) -> None:
         try:
-            message = decode(frames)
-            beat = parse(message)
+            beat = _beat(frames)
             patience = max(seconds(beat.interval), 0.001) * self._settings.misses
         except (WireError, ValueError) as problem:
-            log.debug("not a heartbeat: %s", problem)
+            self._strange += 1
+            self._why = str(problem)
             return
-        known = self._watched.get(beat.socket_identity) if message.message_id == HEARTBEAT else None
+        known = self._watched.get(beat.socket_identity)
         if known is None:
             return
         known.seen = time.monotonic()
@@ -202,6 +226,9 @@ class Liveness:
     def _check(self, now: float) -> float:
         """Tell of those who have been silent for too long; when there may be others."""
         look = math.inf
+        lost = sorted((one.lost_at, name) for name, one in self._watched.items() if one.lost_at is not None)
+        for _, identity in lost[: max(0, len(lost) - _MOST_LOST)]:
+            self._end(identity)
         for identity, watched in tuple(self._watched.items()):
             if watched.lost_at is not None:
                 if now - watched.lost_at > _REMEMBERED:
@@ -227,3 +254,10 @@ class Liveness:
             connect(self._subscriber, watched.uri)
         except zmq.ZMQError as problem:
             log.debug("connecting to %s anew: %s", watched.uri, problem)
+
+
+def _beat(frames: list[bytes]) -> Any:
+    message = decode(frames)
+    if message.message_id != HEARTBEAT:
+        raise ValueError(f"{message.message_id} is none")
+    return parse(message)

@@ -75,6 +75,11 @@ class Node(node.Node):
                 await self.stop(0)
                 raise
 
+    def use_keys(self, keyring: KeyRing | None) -> None:
+        super().use_keys(keyring)
+        if isinstance(self._transport, SocketTransport):
+            self._transport.use_keys(keyring)
+
     def _announced(self) -> frozenset[Route]:
         return frozenset(route for route, _ in self.registrations)
 

@@ -8,6 +8,7 @@ import time
 import zmq
 
 from framewire.cluster.channel import open_channel
+from framewire.cluster.curve import PLAIN, Mechanism
 from framewire.cluster.patience import Patience
 from framewire.cluster.sockets import connect, make_socket
 
@@ -22,10 +23,16 @@ class Partner:
     """The way to one partner. It belongs to the thread that made it, and so does the poller."""
 
     def __init__(
-        self, context: zmq.Context[zmq.Socket[bytes]], uri: str, heartbeat: float, poller: zmq.Poller
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        uri: str,
+        heartbeat: float,
+        poller: zmq.Poller,
+        mechanism: Mechanism = PLAIN,
     ) -> None:
         self._context = context
         self._uri = uri
+        self._mechanism = mechanism
         self._timeout = max(1000, round(heartbeat * 1000))
         self._poller = poller
         self.patience = Patience(heartbeat, _MISSES, time.monotonic())
@@ -34,7 +41,12 @@ class Partner:
     def _open(self) -> None:
         # A try that nobody answers is given up early: the system's own next try may be many seconds away.
         self._socket = make_socket(
-            self._context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000, CONNECT_TIMEOUT=self._timeout
+            self._context,
+            zmq.SUB,
+            SUBSCRIBE=b"",
+            RCVHWM=100_000,
+            CONNECT_TIMEOUT=self._timeout,
+            **self._mechanism.connecting,
         )
         self._channel = open_channel(self._socket)
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)

@@ -15,20 +15,37 @@ from collections.abc import Iterable
 
 import zmq
 
+from framewire.cluster import service
 from framewire.cluster.addresses import can_bind, can_connect, next_port
 from framewire.cluster.channel import open_channel
+from framewire.cluster.curve import PLAIN, Doorkeeper
 from framewire.cluster.open_paths import OpenPaths
 from framewire.cluster.partners import Partner
 from framewire.cluster.service import HEARTBEAT, PING, PONG, REQUEST_CLUSTER_ROUTES, service_message, time_span
 from framewire.cluster.sockets import bind_first, make_socket
 from framewire.errors import ConfigError, WireError
-from framewire.wire import encode, peek
+from framewire.security.curve import Curve
+from framewire.wire import MessageId, encode, peek
 
 __all__ = ["Rendezvous"]
 
 log = logging.getLogger("framewire.rendezvous")
 
+_REPEATED = frozenset(
+    (
+        service.REGISTER_EXTERNAL_ROUTE,
+        service.UNREGISTER_MESSAGE_ROUTE,
+        service.UNREGISTER_NODE,
+        service.UNREGISTER_UNREACHABLE_NODE,
+        service.REQUEST_CLUSTER_ROUTES,
+        service.REQUEST_NODE_ROUTES,
+        service.DISCOVER_MESSAGE_ROUTE,
+    )
+)
+"""What nodes say. Whatever else somebody sends is not repeated, least of all what only servers may say."""
 _TRIES = 20
+_LARGEST = 16 * 1024 * 1024
+"""Bytes of a message; a node that handles tens of thousands of messages needs a few of these millions."""
 _SETTLING = 0.05
 """Seconds that a partner needs to take note of a new subscription."""
 
@@ -37,11 +54,18 @@ class Rendezvous:
     """A rendezvous server. ``run`` serves until ``stop`` is called, from a signal handler or another thread.
 
     It listens at ``uri``, speaks at ``broadcast`` (the next port unless given), and relays to and from
-    ``partners``, given by their own ``uri``, over the port after that. Partners name each other.
+    ``partners``, given by their own ``uri``, over the port after that. Partners name each other. With ``curve``,
+    only those get anywhere whose keys are allowed.
     """
 
     def __init__(
-        self, uri: str, *, broadcast: str | None = None, partners: Iterable[str] = (), heartbeat: float = 1.0
+        self,
+        uri: str,
+        *,
+        broadcast: str | None = None,
+        partners: Iterable[str] = (),
+        heartbeat: float = 1.0,
+        curve: Curve | None = None,
     ) -> None:
         partners = list(partners)
         _check(uri, broadcast, partners, heartbeat)
@@ -50,24 +74,31 @@ class Rendezvous:
         self._heartbeat = heartbeat
         self._partners = [next_port(partner, 2) for partner in partners]
         self._stopping = threading.Event()
+        self.dropped = 0
+        """Messages that were no node's, and so were not repeated."""
         self._bell = make_socket(self._context, zmq.PAIR)
         self._ringer = make_socket(self._context, zmq.PAIR)
         address = f"inproc://framewire-rendezvous-{id(self)}"
         self._bell.bind(address)
         self._ringer.connect(address)
+        self._doorkeeper: Doorkeeper | None = None
+        self._mechanism = PLAIN
         try:
+            if curve is not None:
+                self._doorkeeper = Doorkeeper(self._context, curve)
+                self._mechanism = self._doorkeeper.mechanism
             self._listen(self._paths.settle(uri), broadcast and self._paths.settle(broadcast))
         except BaseException:
-            self._context.destroy(0)
-            self._paths.close()
+            self._close()
             raise
 
     def _listen(self, uri: str, broadcast: str | None) -> None:
         """Find the places to listen and to speak at; where the port is open, so that there are three in a row."""
         for tries_left in reversed(range(_TRIES if uri.endswith(":*") else 1)):
-            self._inbox = make_socket(self._context, zmq.ROUTER, RCVHWM=100_000)
-            self._speaker = make_socket(self._context, zmq.PUB, SNDHWM=100_000)
-            self._relay = make_socket(self._context, zmq.PUB, SNDHWM=100_000)
+            options = self._mechanism.listening
+            self._inbox = make_socket(self._context, zmq.ROUTER, RCVHWM=100_000, MAXMSGSIZE=_LARGEST, **options)
+            self._speaker = make_socket(self._context, zmq.PUB, SNDHWM=100_000, **options)
+            self._relay = make_socket(self._context, zmq.PUB, SNDHWM=100_000, **options)
             try:
                 self.uri = bind_first(self._inbox, [uri])
                 self.broadcast = bind_first(self._speaker, [broadcast or next_port(self.uri)])
@@ -82,7 +113,8 @@ class Rendezvous:
 
     def run(self) -> None:
         """Serve until told to stop."""
-        inbox, speaker, relay = map(open_channel, (self._inbox, self._speaker, self._relay))
+        inbox = open_channel(self._inbox, max_bytes=_LARGEST)
+        speaker, relay = map(open_channel, (self._speaker, self._relay))
         poller = zmq.Poller()
         for source in (self._inbox, self._bell):
             poller.register(source, zmq.POLLIN)
@@ -93,7 +125,9 @@ class Rendezvous:
         call = encode(service_message(REQUEST_CLUSTER_ROUTES, requestor_uri="", requestor_node_identity=b""))
         due = [(time.monotonic(), beat)]
         try:
-            partners += [Partner(self._context, uri, self._heartbeat, poller) for uri in self._partners]
+            partners += [
+                Partner(self._context, uri, self._heartbeat, poller, self._mechanism) for uri in self._partners
+            ]
             log.info("listening at %s, speaking at %s", self.uri, self.broadcast)
             while not self._stopping.is_set():
                 now = time.monotonic()
@@ -108,11 +142,14 @@ class Rendezvous:
                 poller.poll(max(0, math.ceil((due[0][0] - time.monotonic()) * 1000)))
                 for frames in inbox.receive(1000):
                     said = frames[1:]  # without what the socket put on top
-                    if _is_ping(said):
+                    kind = _kind(said)
+                    if kind == PING:
                         speaker.send(pong)
-                    elif said:
+                    elif kind in _REPEATED:
                         speaker.send(said)
                         relay.send(said)
+                    else:
+                        self.dropped += 1
                 for partner in partners:
                     for frames in partner.receive():
                         speaker.send(frames)
@@ -123,8 +160,13 @@ class Rendezvous:
         finally:
             for partner in partners:
                 partner.close()
-            self._context.destroy(0)
-            self._paths.close()
+            self._close()
+
+    def _close(self) -> None:
+        if self._doorkeeper is not None:
+            self._doorkeeper.close()
+        self._context.destroy(0)
+        self._paths.close()
 
     def stop(self) -> None:
         """End ``run``, within a moment."""
@@ -135,11 +177,11 @@ class Rendezvous:
             log.debug("already stopped")
 
 
-def _is_ping(frames: list[bytes]) -> bool:
+def _kind(frames: list[bytes]) -> MessageId | None:
     try:
-        return peek(frames).message_id == PING
+        return peek(frames).message_id
     except WireError:
-        return False
+        return None
 
 
 def _check(uri: str, broadcast: str | None, partners: list[str], heartbeat: float) -> None:

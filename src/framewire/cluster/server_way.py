@@ -12,6 +12,7 @@ from collections.abc import Callable
 import zmq
 from zmq.utils.monitor import parse_monitor_message
 
+from framewire.cluster.curve import PLAIN, Mechanism
 from framewire.cluster.patience import Patience
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import Reader, connect, make_socket
@@ -27,17 +28,30 @@ Place = tuple[str, str]
 """Where a server listens, and where it speaks."""
 
 
-class Arrivals:
-    """Tells whenever a socket has a connection that works."""
+_FAILED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 
-    def __init__(self, watched: zmq.Socket[bytes], connected: Callable[[], None]) -> None:
+
+class Arrivals:
+    """Tells whenever a socket has a connection that works; ``refused``, when one was made that does not."""
+
+    def __init__(
+        self,
+        watched: zmq.Socket[bytes],
+        connected: Callable[[], None],
+        refused: Callable[[], None] = lambda: None,
+    ) -> None:
         self._watched = watched
         self._connected = connected
-        monitor = watched.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        self._refused = refused
+        monitor = watched.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | _FAILED)
         self._reader = Reader(monitor, self._happened, 10, 4096)
 
     def _happened(self, frames: list[bytes]) -> None:
-        log.debug("connected to %s", parse_monitor_message(frames)["endpoint"].decode(errors="replace"))
+        told = parse_monitor_message(frames)
+        if told["event"] & _FAILED:
+            self._refused()
+            return
+        log.debug("connected to %s", told["endpoint"].decode(errors="replace"))
         self._connected()
 
     def close(self) -> None:
@@ -55,6 +69,7 @@ class ServerWay:
         settings: ClusterSettings,
         place: Place,
         *,
+        mechanism: Mechanism = PLAIN,
         hear: Callable[[list[bytes]], None],
         connected: Callable[[], None],
     ) -> None:
@@ -62,6 +77,7 @@ class ServerWay:
         self._context = context
         self._settings = settings
         self._place = place
+        self._mechanism = mechanism
         self._hear = hear
         self._connected = connected
         self.patience = Patience(settings.heartbeat, settings.misses, self._loop.time())
@@ -69,11 +85,17 @@ class ServerWay:
 
     def _open(self) -> None:
         # A try that nobody answers is given up early: the system's own next try may be many seconds away.
-        patient = {"CONNECT_TIMEOUT": max(1000, round(self._settings.heartbeat * 1000))}
-        self._speaker = make_socket(self._context, zmq.DEALER, SNDHWM=_WAITING, **patient)
-        listener = make_socket(self._context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000, **patient)
-        # Watched before it connects: an arrival that was missed is not told again.
-        self._arrivals = Arrivals(listener, self._arrived)
+        options = {
+            "CONNECT_TIMEOUT": max(1000, round(self._settings.heartbeat * 1000)),
+            **self._mechanism.connecting,
+        }
+        self._speaker = make_socket(self._context, zmq.DEALER, SNDHWM=_WAITING, **options)
+        largest = self._settings.max_message_bytes
+        listener = make_socket(self._context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000, MAXMSGSIZE=largest, **options)
+        # Watched before they connect: an arrival that was missed is not told again.
+        self._arrivals = Arrivals(listener, self._arrived, self._refused)
+        self._refusals = Arrivals(self._speaker, lambda: None, self._refused)
+        self._given_up = False
         self._reader = Reader(listener, self._take, self._settings.max_frames, self._settings.max_message_bytes)
         try:
             connect(self._speaker, self._place[0])
@@ -93,6 +115,10 @@ class ServerWay:
         self.patience.seen = self._loop.time()
         self._connected()
 
+    def _refused(self) -> None:
+        """ZeroMQ does not try again where it was refused. A key may be allowed later, so we do."""
+        self._given_up = True
+
     def _take(self, frames: list[bytes]) -> None:
         if not self.patience.heard(frames, self._loop.time()):
             self._hear(frames)
@@ -101,13 +127,15 @@ class ServerWay:
         """Connect anew where the server has been silent for too long; ``excused`` where it was us who slept."""
         if excused:
             self.patience.seen = now
-        if self.patience.is_over(now):
-            log.info("the rendezvous server at %s gives no sign of life; connecting anew", self._place[0])
+        if self._given_up or self.patience.is_over(now):
+            why = "refuses this node" if self._given_up else "gives no sign of life"
+            log.info("the rendezvous server at %s %s; connecting anew", self._place[0], why)
             self.close(0)
             self._open()
 
     def close(self, linger: int) -> None:
         """Hear and say no more, once what was said is out."""
         self._arrivals.close()
+        self._refusals.close()
         self._reader.close()
         self._speaker.close(linger)

@@ -10,6 +10,7 @@ from typing import get_args
 from framewire.cluster.addresses import can_bind, can_connect
 from framewire.errors import ConfigError
 from framewire.node.mailbox import Overflow
+from framewire.security.curve import Curve
 
 __all__ = ["ClusterSettings", "Server"]
 
@@ -49,6 +50,10 @@ class ClusterSettings:
     """The format that is written, 4 or 5, except to peers that are known to write an older one. All are read."""
     versions: Mapping[bytes, int] = field(default_factory=dict)
     """The numbers of those message versions in V1 that are neither N nor N.0."""
+    curve: Curve | None = None
+    """The keys of CURVE: with them, nobody gets anywhere whose key is not allowed."""
+    peer_rate: float | None = None
+    """Messages that are taken from one connection in a second; more are dropped. None for any number."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -75,6 +80,10 @@ def _is_server(server: object) -> bool:
 
 def _seconds(value: object) -> bool:
     return isinstance(value, int | float) and value > 0 and math.isfinite(value)
+
+
+def _rate(value: object) -> bool:
+    return isinstance(value, int | float) and value >= 1 and math.isfinite(value)
 
 
 def _count(least: int) -> Callable[[object], bool]:
@@ -111,5 +120,11 @@ _RULES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("max_frames", "a whole number, at least 32", _count(32)),
     ("rediscover", "a positive number of seconds", _seconds),
     ("wire_version", "4 or 5", lambda value: value in (4, 5)),
+    ("curve", "a Curve with key, cluster and allowed, or None", lambda value: isinstance(value, Curve | None)),
+    (
+        "peer_rate",
+        "a number of messages, at least 1, or None",
+        _or_none(_rate),
+    ),
     ("versions", "a mapping of V1 versions, as bytes, to numbers of 16 bits", _numbers),
 )

@@ -61,12 +61,14 @@ class Reader:
         max_bytes: int,
         *,
         several: Callable[[], None] = lambda: None,
+        dropped: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """``several`` is called before more than one message is handed over."""
+        """``several`` is called before more than one message is handed over, ``dropped`` if some were too large."""
         self._loop = asyncio.get_running_loop()
         self._socket = source
         self._take = take
         self._several = several
+        self._dropped = dropped
         self._busy = False
         self._channel: Channel = open_channel(source, max_frames, max_bytes)
         self._descriptor = int(source.getsockopt(zmq.FD))
@@ -88,8 +90,11 @@ class Reader:
             # The descriptor tells of changes, not of states: go on until there is nothing.
             before = self._channel.oversized
             messages = self._channel.receive(_BATCH)
-            if messages or self._channel.oversized != before:
+            oversized = self._channel.oversized - before
+            if messages or oversized:
                 self._look_again()
+            if oversized:
+                self._dropped(oversized)
             if len(messages) > 1:
                 self._several()
             for frames in messages:

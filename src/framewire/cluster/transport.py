@@ -11,15 +11,21 @@ import zmq
 from framewire.cluster import service
 from framewire.cluster.addresses import any_port, can_connect, candidates, reachable
 from framewire.cluster.announcing import Announcer
+from framewire.cluster.curve import PLAIN, Doorkeeper, Mechanism
 from framewire.cluster.discovery import Discovery
+from framewire.cluster.intake import Intake
 from framewire.cluster.links import Links
 from framewire.cluster.liveness import Liveness
 from framewire.cluster.old_peers import Guests, format_frame
 from framewire.cluster.open_paths import OpenPaths
+from framewire.cluster.parting import LastCalls, Partings
+from framewire.cluster.returning import Returning
+from framewire.cluster.server_way import Arrivals
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import Reader, bind_first, make_socket
 from framewire.cluster.ways import Ways
-from framewire.errors import NodeStopped, NoRoute, Overloaded, Unreachable, UsageError, WireError
+from framewire.errors import BadSignature, NodeStopped, NoRoute, Overloaded, Unreachable, UsageError, WireError
+from framewire.node.deadletters import Reason
 from framewire.node.mailbox import Room
 from framewire.node.transport import Port, Registration
 from framewire.security import KeyRing
@@ -49,6 +55,8 @@ _SERVICE = frozenset(
 """What is not routed but heard, also where it comes straight from a peer."""
 
 _V5 = format_frame(5)
+_MOST_PEERS = 10_000
+"""Nodes that are known at a time: whoever makes up names must not fill the memory with them."""
 
 
 class SocketTransport:
@@ -58,6 +66,7 @@ class SocketTransport:
         self._settings = settings
         self._keyring = keyring
         self._context: zmq.Context[zmq.Socket[bytes]] | None = None
+        self._doorkeeper: Doorkeeper | None = None
         self._paths = OpenPaths()
         self._places: dict[bytes, tuple[str, str]] = {}
         self._format = format_frame(settings.wire_version)
@@ -67,12 +76,16 @@ class SocketTransport:
     async def start(self, port: Port) -> None:
         self._port = port
         self._receive = port.receive
+        self._shunned = port.shunned
         self._identity = port.identity
         self._loop = asyncio.get_running_loop()
         context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         try:
-            self._open(context, port)
+            if self._settings.curve is not None:
+                self._doorkeeper = Doorkeeper(context, self._settings.curve)
+            self._open(context, port, PLAIN if self._doorkeeper is None else self._doorkeeper.mechanism)
         except BaseException:
+            self._dismiss_doorkeeper()
             context.destroy(0)
             self._paths.close()
             raise
@@ -80,7 +93,12 @@ class SocketTransport:
         self._liveness.start()
         self._announcer.introduce()
 
-    def _open(self, context: zmq.Context[zmq.Socket[bytes]], port: Port) -> None:
+    def _dismiss_doorkeeper(self) -> None:
+        if self._doorkeeper is not None:
+            self._doorkeeper.close()
+            self._doorkeeper = None
+
+    def _open(self, context: zmq.Context[zmq.Socket[bytes]], port: Port, mechanism: Mechanism) -> None:
         settings = self._settings
         # What can fail comes first, and what the event loop would have to be told to forget comes last.
         front = make_socket(
@@ -90,6 +108,7 @@ class SocketTransport:
             ROUTER_MANDATORY=1,
             RCVHWM=10_000,
             MAXMSGSIZE=settings.max_message_bytes,
+            **mechanism.listening,
         )
         bound = bind_first(front, candidates(self._paths.settle(settings.bind)))
         self.uri = reachable(bound, settings.advertise)
@@ -100,11 +119,15 @@ class SocketTransport:
             port.identity,
             candidates(self._paths.settle(settings.health or any_port(bound))),
             settings.advertise_health or advertised,
+            mechanism=mechanism,
             lost=lambda peer: self._loop.call_soon_threadsafe(self._lost, peer),
             found=lambda peer: self._loop.call_soon_threadsafe(self._found, peer),
+            refused=lambda count, why: self._loop.call_soon_threadsafe(self._strange_beats, count, why),
         )
-        self._ways = Ways(context, settings, hear=self._hear, connected=self._connected)
-        self._links = Links(context, settings, lost=self._lost, undelivered=port.undelivered)
+        self._ways = Ways(context, settings, mechanism=mechanism, hear=self._hear, connected=self._connected)
+        self._links = Links(
+            context, settings, mechanism=mechanism, lost=self._cut_off, undelivered=port.undelivered
+        )
         self._announcer = Announcer(
             settings,
             port,
@@ -127,14 +150,35 @@ class SocketTransport:
         self._guests = Guests(
             port.identity, settings.versions, admit=port.admit, dismiss=port.dismiss, send=self._send_back
         )
+        self._partings = Partings(settings.patience, port.peer_lost)
+        self._returning = Returning(self._announcer, settings.patience, find=self._links.learn, drop=self._drop)
         limits = (settings.max_frames, settings.max_message_bytes)
-        self._front = Reader(front, self._take, *limits, several=port.several)
+        take = self._take
+        if settings.peer_rate is not None:
+            take = Intake(settings.peer_rate, port, self._take, self._loop.time).take
+        self._handshakes = Arrivals(front, lambda: None, port.turned_away) if mechanism.is_curve else None
+        self._front = Reader(front, take, *limits, several=port.several, dropped=self._oversized)
+
+    def _oversized(self, count: int) -> None:
+        settings = self._settings
+        detail = f"more than {settings.max_frames} frames (max_frames) or {settings.max_message_bytes} bytes"
+        self._port.refused(b"", Reason.OVERSIZED, f"{detail} (max_message_bytes)", count=count)
+
+    def _strange_beats(self, count: int, why: str) -> None:
+        self._port.refused(b"", Reason.MALFORMED, why, count=count)
 
     def uri_of(self, peer: bytes) -> str:
         """Where a peer is reached; empty where that is not known."""
         return self._places.get(peer, ("", ""))[0]
 
     # --- what the node asks for
+
+    def use_keys(self, keyring: KeyRing | None) -> None:
+        """Sign and verify service messages with other keys from now on."""
+        self._keyring = keyring
+        if self._context is not None:
+            self._announcer.use_keys(keyring)
+            self._discovery.use_keys(keyring)
 
     def send(self, peer: bytes, frames: list[bytes]) -> Room | None:
         if self._context is None:
@@ -155,16 +199,25 @@ class SocketTransport:
 
     async def stop(self) -> None:
         if self._context is not None:
+            if self._places:
+                calls = LastCalls(self._receive)
+                self._receive = calls.receive
+                await calls.over()
             await self._links.drained(_LINGER / 1000)
         context, self._context = self._context, None
         if context is None:
             return
         self._announcer.leave()
         self._discovery.close()
+        self._partings.close()
+        self._returning.close()
+        if self._handshakes is not None:
+            self._handshakes.close()
         self._front.close()
         self._liveness.stop()
         self._links.close(_LINGER)
         self._ways.close(_LINGER)
+        self._dismiss_doorkeeper()
         await asyncio.to_thread(context.term)
         self._paths.close()
 
@@ -184,6 +237,8 @@ class SocketTransport:
         raise Overloaded("a V1 caller does not read its answers")
 
     def _take(self, frames: list[bytes]) -> None:
+        if self._shunned and frames[0] in self._shunned and self._port.shuns(frames[0]):
+            return
         if frames[-1] != _V5 or len(frames) < 2 or not frames[-2]:  # V1 has no format frame, but nothing at n-2
             frames = self._upgraded(frames)
             if not frames:
@@ -239,8 +294,12 @@ class SocketTransport:
         self._discovery.connected()
 
     def _learned(self, peer: bytes, uri: str, health_uri: str, interval: float) -> None:
+        if peer not in self._places and len(self._places) >= _MOST_PEERS:
+            raise ValueError(f"there are {_MOST_PEERS} other nodes already")
         if self._places.get(peer, (uri, health_uri)) not in ((uri, health_uri), (uri, "")):
             self._gone(peer, "it has started anew")
+        self._partings.end(peer)
+        self._returning.told(peer)
         self._places[peer] = (uri, health_uri)
         self._links.learn(peer, uri)
         if health_uri:
@@ -248,10 +307,14 @@ class SocketTransport:
 
     def _meet(self, frames: list[bytes]) -> None:
         """Find the way back to a node that waits for an answer and has not been heard of: its message tells it."""
+        if len(self._places) >= _MOST_PEERS:
+            return
         try:
             message = decode(frames)
-        except WireError:
-            return
+            if self._keyring is not None:
+                self._keyring.verify(message)
+        except (WireError, BadSignature):
+            return  # the node will say so
         asker = message.callback_receiver_node_identity
         uri = next((router.uri for router in message.routing if router.identity == asker), "")
         if asker != self._port.identity and can_connect(uri):
@@ -261,23 +324,48 @@ class SocketTransport:
             self._announcer.ask_node(asker)
 
     def _left(self, peer: bytes) -> None:
+        self._returning.left(peer)
         if peer in self._places:
             self._front.drain()  # its last answers may be here already
             self._liveness.ignore(peer)
-            self._gone(peer, "it has left")
+            self._port.peer_left(peer)
+            self._partings.begin(peer)
+            for frames in self._links.take_back(peer):
+                if frames[-6] not in _SERVICE:
+                    self._port.returned(frames)
+            self._forget(peer, "it has left")
 
     def _lost(self, peer: bytes) -> None:
-        if self._context is not None and peer in self._places:
-            log.warning("node %s is gone", readable(peer))
-            self._gone(peer, "it gives no sign of life")
+        if self._context is not None:
+            self._returning.fell_silent(peer)
+            if peer in self._places:
+                log.warning("node %s is gone", readable(peer))
+                self._gone(peer, "it gives no sign of life")
+
+    def _cut_off(self, peer: bytes) -> None:
+        uri, health_uri = self._places.get(peer, ("", ""))
+        if not uri:
+            return
+        log.warning("node %s cannot be reached at %s", readable(peer), uri)
+        self._gone(peer, f"it cannot be reached at {uri}")
+        if health_uri:
+            self._returning.was_cut_off(peer, uri)
+
+    def _drop(self, peer: bytes, why: str) -> None:
+        self._links.take_back(peer)  # questions of ours, which nobody misses
+        self._links.forget(peer, why)
 
     def _found(self, peer: bytes) -> None:
         if self._context is not None:
-            self._announcer.ask_node(peer)
+            self._returning.heard(peer)
 
     def _gone(self, peer: bytes, why: str) -> None:
+        self._forget(peer, why)
+        self._port.peer_lost(peer)
+
+    def _forget(self, peer: bytes, why: str) -> None:
         self._places.pop(peer, None)
         self._formats.pop(peer, None)
         self._announcer.forget(peer)
+        self._discovery.forget(peer)
         self._links.forget(peer, why)
-        self._port.peer_lost(peer)

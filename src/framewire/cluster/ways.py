@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import zmq
 
 from framewire.cluster.addresses import next_port
+from framewire.cluster.curve import PLAIN, Mechanism
 from framewire.cluster.server_way import Arrivals, Place, ServerWay
 from framewire.cluster.settings import ClusterSettings, Server
 from framewire.cluster.sockets import connect, make_socket
@@ -32,24 +35,29 @@ class Ways:
         context: zmq.Context[zmq.Socket[bytes]],
         settings: ClusterSettings,
         *,
+        mechanism: Mechanism = PLAIN,
         hear: Callable[[list[bytes]], None],
         connected: Callable[[], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._context = context
         self._settings = settings
+        self._mechanism = mechanism
         self._hear = hear
         self._connected = connected
         self._servers: dict[Place, ServerWay] = {}
         self._leaders: list[Place] = []
         # Peers are told when they are connected, so nothing needs to wait for one that is not there. They are told
         # something every heartbeat, and a connection that nobody confirms for too long is made anew.
-        options = {"IMMEDIATE": 1, "CONNECT_TIMEOUT": _milliseconds(settings.heartbeat)}
+        options: dict[str, int | bytes] = {"IMMEDIATE": 1, "CONNECT_TIMEOUT": _milliseconds(settings.heartbeat)}
         options["TCP_MAXRT"] = _milliseconds(settings.patience)
+        options |= mechanism.connecting
         self._peers = [make_socket(context, zmq.DEALER, **options) for _ in settings.peers]
-        self._arrivals = [Arrivals(peer, connected) for peer in self._peers]
+        self._retries: dict[str, asyncio.TimerHandle] = {}
+        told = list(zip(self._peers, settings.peers, strict=True))
+        self._arrivals = [Arrivals(peer, connected, partial(self._try_again, peer, uri)) for peer, uri in told]
         try:
-            for peer, uri in zip(self._peers, settings.peers, strict=True):
+            for peer, uri in told:
                 connect(peer, uri)
             self.use(settings.rendezvous)
         except zmq.ZMQError as problem:
@@ -92,8 +100,25 @@ class Ways:
 
     def _open(self, place: Place) -> None:
         self._servers[place] = ServerWay(
-            self._context, self._settings, place, hear=self._hear, connected=self._connected
+            self._context,
+            self._settings,
+            place,
+            mechanism=self._mechanism,
+            hear=self._hear,
+            connected=self._connected,
         )
+
+    def _try_again(self, peer: zmq.Socket[bytes], uri: str) -> None:
+        """Connect anew to a peer that refuses us: ZeroMQ gives up then, but a key may be allowed later."""
+
+        def due() -> None:
+            del self._retries[uri]
+            with contextlib.suppress(zmq.ZMQError):
+                peer.disconnect(uri)
+            connect(peer, uri)
+
+        if uri not in self._retries:
+            self._retries[uri] = self._loop.call_later(self._settings.heartbeat, due)
 
     def say(self, frames: list[bytes]) -> None:
         """Send a service message to all."""
@@ -119,6 +144,8 @@ class Ways:
         self._close(linger)
 
     def _close(self, linger: int) -> None:
+        for timer in self._retries.values():
+            timer.cancel()
         for arrivals in self._arrivals:
             arrivals.close()
         for server in self._servers.values():

@@ -6,6 +6,7 @@ have held, and both are then judged alike.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable
@@ -13,11 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from framewire.cluster.addresses import can_bind, can_connect
+from framewire.security.curve import Curve
 
 __all__ = [
     "ADVERTISED",
     "BODIES",
     "CONNECT",
+    "CURVE",
     "ENDPOINT",
     "FLAG",
     "KEY_FILE",
@@ -138,6 +141,16 @@ def _versions(told: str) -> dict[str, int]:
     return {name.strip(): int(number) for name, _, number in pairs}
 
 
+def _curve(told: str) -> dict[str, str]:
+    return {name.strip(): path.strip() for name, _, path in (part.partition("=") for part in told.split(","))}
+
+
+def _is_curve(value: object) -> bool:
+    if not isinstance(value, dict) or value.keys() != {field.name for field in dataclasses.fields(Curve)}:
+        return False
+    return all(isinstance(path, str) and path for path in value.values())
+
+
 def _is_endpoint(value: str) -> bool:
     found = re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[\w.-]+|\*):(\d{1,5})", value)
     return found is not None and int(found[1]) <= 0xFFFF
@@ -149,6 +162,12 @@ SHARE = Kind("a share from 0 to 1", _number, lambda value: _is_number(value) and
 LISTEN = text("like tcp://host:port, tcp://host:7500-7599, tcp://host:* or ipc://path", can_bind)
 ADVERTISED = text("like tcp://host:port or tcp://host:*", _is_advertised)
 CONNECT = text("like tcp://host:port or ipc://path", can_connect)
+CURVE = Kind(
+    "a table with key, cluster and allowed: two files and a directory; in a variable, key=…,cluster=…,allowed=…",
+    _curve,
+    _is_curve,
+    lambda value: Curve(**value),
+)
 ENDPOINT = text("HOST:PORT, such as 127.0.0.1:8080 or *:8080; port 0 for any", _is_endpoint)
 SERVERS = many(
     Kind("", _server, _is_server, lambda value: tuple(value) if isinstance(value, list) else value),

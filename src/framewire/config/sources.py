@@ -119,7 +119,7 @@ def _judged(option: Option, value: Any, origin: str) -> Told | str:
 
 def _wrong(option: Option, value: Any, origin: str) -> str:
     # Somebody may have put a key where the path of its file belongs.
-    shown = "what is given" if option.table == "security" else repr(value)
+    shown = "what is given" if option.table == "security" or option.name == "curve" else repr(value)
     return f"{option.key}: {shown}; must be {option.kind.accepted} ({origin})"
 
 

@@ -12,13 +12,14 @@ from typing import Any, TypeVar, get_args
 
 from framewire import errors
 from framewire.node.clock import Clock, LoopClock
+from framewire.node.conduct import Conduct
 from framewire.node.deadletters import DeadLetters, Reason
 from framewire.node.exceptions import EXCEPTION, exception_from
 from framewire.node.mailbox import Overflow, Room
 from framewire.node.parcel import Parcel
 from framewire.node.tap import Tap
 from framewire.node.tracing import Trace
-from framewire.security import KeyRing
+from framewire.security import KeyRing, Replays
 
 __all__ = ["Core", "Settings", "handling"]
 
@@ -54,6 +55,10 @@ class Settings:
     """Seconds that stopping waits for what is still running."""
     max_hops: int = 64
     """Nodes that a message may pass before it is taken to go in circles."""
+    replay_window: float = 60.0
+    """Seconds for which signed messages are remembered, to tell when one is sent once more; 0 for not at all."""
+    replay_memory: int = 100_000
+    """Signed messages that are remembered at most."""
 
     def __post_init__(self) -> None:
         problems = [
@@ -70,6 +75,8 @@ class Settings:
                 ("stall_after", "a positive number of seconds or None", lambda v: v is None or _positive(v)),
                 ("stop_timeout", "0 or more seconds", _seconds),
                 ("max_hops", "1 to 65534", _count(1, 0xFFFE)),  # one more must still fit its 16 bits
+                ("replay_window", "0 or more seconds", _seconds),
+                ("replay_memory", "a whole number, at least 2", _count(2)),
             )
             if not good(value := getattr(self, name))
         ]
@@ -107,6 +114,8 @@ class Counters:
     """Messages to other nodes."""
     replies: int = 0
     """Promises that ended with a reply."""
+    turned_away: int = 0
+    """Connections that were not let in: plaintext, or without a key that is allowed (CURVE)."""
 
 
 @dataclass(slots=True)
@@ -132,11 +141,16 @@ class Core:
     now: Callable[[], float] = field(init=False)
     dead_letters: DeadLetters = field(init=False)
     trace: Trace = field(init=False)
+    conduct: Conduct = field(init=False)
+    replays: Replays | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.now = self.clock.time
+        if self.settings.replay_window:
+            self.replays = Replays(self.settings.replay_window, self.settings.replay_memory)
         self.dead_letters = DeadLetters(self.settings.keep_dead_letters, self.now)
         self.trace = Trace(self.identity, self.now)
+        self.conduct = Conduct(self.now)
 
     def may_run_now(self) -> bool:
         """Whether a message may be handled without waiting for the event loop to come round."""

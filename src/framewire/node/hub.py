@@ -220,6 +220,11 @@ class MessageHub:
         if ended:
             self._forget(waiting)
 
+    def moved(self, key: int, route: Route | None) -> None:
+        """A message that is waited for was sent elsewhere."""
+        if (waiting := self._pending.get(key)) is not None:
+            waiting.parcel.sent_to = route
+
     def node_lost(self, node: bytes) -> None:
         """End what waits for an answer from a node that is gone."""
         for waiting in tuple(self._pending.values()):

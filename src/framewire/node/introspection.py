@@ -212,6 +212,10 @@ def stats(
         # A recorder may be anything that takes messages; the one of framewire.capture counts them.
         captured=getattr(recorder, "captured", 0),
         capture_dropped=getattr(recorder, "dropped", 0),
+        refused={
+            readable(peer): {str(reason): count for reason, count in counts.items()}
+            for peer, counts in core.conduct.counts.items()
+        },
         host=socket.gethostname(),
         pid=os.getpid(),
         version=__version__,

@@ -12,7 +12,7 @@ import math
 import msgspec
 
 from framewire.node.parcel import TICKS, Callback, Parcel, Stencil, unread
-from framewire.security import KeyRing
+from framewire.security import KeyRing, Replays
 from framewire.wire import Message
 from framewire.wire.moulds import Mould
 
@@ -25,13 +25,17 @@ _MOST = 4096
 class Likeness:
     """One kind of message that has come in before."""
 
-    __slots__ = ("_like", "_mould", "_verified", "following", "plain", "ring", "sender")
+    __slots__ = ("_is_new", "_like", "_mould", "_unique", "_verified", "following", "plain", "ring", "sender")
 
-    def __init__(self, mould: Mould, message: Message, parcel: Parcel, ring: KeyRing | None) -> None:
+    def __init__(
+        self, mould: Mould, message: Message, parcel: Parcel, ring: KeyRing | None, replays: Replays | None
+    ) -> None:
         self._mould = mould
         self._like = msgspec.structs.replace(parcel, body_frames=None, correlation_id=b"", frames=None)
         self.ring = ring
         self._verified = None if ring is None else ring.verifier(message)
+        self._is_new = None if replays is None else replays.is_new
+        self._unique = ring is not None and ring.is_unique(message.domain, message.identity)
         self.sender = message.routing[-1].identity if message.routing else b""
         """The node that sent it here; empty where it does not say."""
         self.plain = not (parcel.receiver or parcel.receiver_node or parcel.distribution) and not (
@@ -42,14 +46,21 @@ class Likeness:
         """What handlers send on such a message, by the payload's class."""
 
     def parcel(self, frames: list[bytes], now: float, source: bytes) -> Parcel | None:
-        """What has come in, or None where it is not of this kind."""
+        """What has come in, or None where it is not of this kind, or not good: then the long way says why."""
         opened = self._mould.opened(frames)
         if opened is None:
             return None
         body, ttl, correlation_id, key, signature = opened
         like = self._like
-        if self._verified is not None and not self._verified(body, signature):
-            return None
+        if self._verified is not None:
+            if not self._verified(body, signature):
+                return None
+            if self._is_new is not None and not (
+                self._is_new(hash(signature), b"", now)
+                if self._unique
+                else self._is_new(hash((signature, correlation_id, key, self.sender)), source, now)
+            ):
+                return None
         callback = like.callback
         return Parcel(
             like.message_id,
@@ -75,7 +86,8 @@ class Likeness:
 class Familiar:
     """The kinds of messages that a node has had."""
 
-    def __init__(self) -> None:
+    def __init__(self, replays: Replays | None = None) -> None:
+        self._replays = replays
         self._known: dict[tuple[int, bytes, bytes, bytes], Likeness] = {}
 
     def recall(self, frames: list[bytes], ring: KeyRing | None) -> Likeness | None:
@@ -93,4 +105,5 @@ class Familiar:
             return
         if len(self._known) >= _MOST:
             self._known.clear()
-        self._known[len(frames), frames[3], frames[-6], frames[-10]] = Likeness(mould, message, parcel, ring)
+        like = Likeness(mould, message, parcel, ring, self._replays)
+        self._known[len(frames), frames[3], frames[-6], frames[-10]] = like

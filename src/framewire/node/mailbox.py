@@ -13,7 +13,7 @@ from typing import Literal, get_args
 from framewire.errors import MessageError, UsageError
 from framewire.node.parcel import Parcel
 
-__all__ = ["Mailbox", "Overflow", "Room", "together"]
+__all__ = ["Mailbox", "Overflow", "Room", "fulfilled", "together"]
 
 Overflow = Literal["wait", "reject", "drop_oldest"]
 Room = asyncio.Future[None]
@@ -136,3 +136,8 @@ def together(rooms: list[Room], *, theirs: bool = True) -> Room:
     if theirs:
         whole.add_done_callback(called_off)
     return whole
+
+
+def fulfilled(done: Room) -> bool:
+    """Whether there was room in the end."""
+    return not done.cancelled() and done.exception() is None

@@ -217,6 +217,18 @@ class Node:
         self._router.add(Route(hub.identity), hub, (), local=local)
         return hub
 
+    # --- who it trusts
+
+    def use_keys(self, keyring: KeyRing | None) -> None:
+        """Sign and verify with other keys from now on.
+
+        To rotate a key without a failed message, let every node accept the new one before any node signs with it,
+        and drop the old one when none does any more: docs/security.md.
+        """
+        if keyring is not None and not isinstance(keyring, KeyRing):
+            raise UsageError(f"keyring: {type(keyring).__name__} is not a KeyRing; KeyRing.from_file reads one")
+        self._router.use_keys(keyring)
+
     # --- who listens
 
     def on_dead_letter(self, hook: Callable[[DeadLetter], object]) -> Callable[[DeadLetter], object]:
@@ -246,6 +258,24 @@ class Node:
     def several(self) -> None:
         self._core.hold_on()
 
+    @property
+    def shunned(self) -> set[bytes]:
+        return self._core.conduct.shunned
+
+    def shuns(self, peer: bytes) -> bool:
+        if not self._core.conduct.shuns(peer):
+            return False
+        self._core.dead_letters.counts[Reason.THROTTLED] += 1
+        return True
+
+    def refused(
+        self, peer: bytes, reason: Reason, detail: str, frames: list[bytes] | None = None, count: int = 1
+    ) -> None:
+        self._router.admission.refuse(peer, reason, detail, frames or [], count)
+
+    def turned_away(self) -> None:
+        self._core.counters.turned_away += 1
+
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         self._router.undelivered(frames, error)
 
@@ -254,6 +284,12 @@ class Node:
 
     def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
         self._router.peer_unregistered(peer, registrations)
+
+    def returned(self, frames: list[bytes]) -> None:
+        self._router.returned(frames)
+
+    def peer_left(self, peer: bytes) -> None:
+        self._router.peer_lost(peer)
 
     def peer_lost(self, peer: bytes) -> None:
         self._router.peer_lost(peer)

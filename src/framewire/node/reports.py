@@ -99,6 +99,8 @@ class NodeStats(msgspec.Struct, kw_only=True):
     """The last dead letters, the newest first; as many as were asked for."""
     stalled: dict[str, int] = {}
     """How often which handler blocked the event loop; the name is empty for what was no handler."""
+    refused: dict[str, dict[str, int]] = {}
+    """Bad messages by connection and reason; the name is empty where nobody knows whose they were."""
     uri: str = ""
     host: str = ""
     pid: int = 0

@@ -16,14 +16,14 @@ from framewire.errors import (
     Overloaded,
     Unreachable,
     UsageError,
-    WireError,
 )
+from framewire.node.admission import Admission
 from framewire.node.core import Core
 from framewire.node.deadletters import Reason
 from framewire.node.exceptions import EXCEPTION
-from framewire.node.hub import Receipt
-from framewire.node.likeness import Familiar
-from framewire.node.mailbox import Room, together
+from framewire.node.explaining import why_not
+from framewire.node.hub import MessageHub, Receipt
+from framewire.node.mailbox import Room, fulfilled, together
 from framewire.node.parcel import RECEIPT, Callback, Parcel, ttl_ticks
 from framewire.node.transport import Registration, Transport
 from framewire.routing import HUB, Route, RoutingTable, routes_for
@@ -54,7 +54,8 @@ class Router:
         self._passing = 0
         self._closed = False
         self._address: RouterAddress | None = None
-        self._familiar = Familiar()
+        self.admission = Admission(core)
+        self._familiar = self.admission.familiar
         core.send = self.send
 
     # --- receivers of this node
@@ -149,7 +150,7 @@ class Router:
         return receiver.accept(parcel)
 
     def _deliver_with_receipt(self, receiver: Receiver, parcel: Parcel, callback: Callback) -> Room | None:
-        parcel.like = None
+        parcel.like = parcel.stencil = None
         points = tuple(point for point in callback.points if point != RECEIPT)
         # Where only the receipt was asked for, what the handler does is nobody's answer. It may be done with the
         # message before the loop comes round to tell that there was room for it, so it never gets the callback.
@@ -161,7 +162,7 @@ class Router:
             return None
 
         def settled(done: Room) -> None:
-            if _fulfilled(done):
+            if fulfilled(done):
                 self._confirm(parcel, callback)
             elif only and not done.cancelled() and (error := done.exception()) is not None:
                 refused = copy.copy(parcel)
@@ -253,7 +254,7 @@ class Router:
         like = self._familiar.recall(frames, core.keyring)
         parcel = None if like is None else like.parcel(frames, core.now(), peer)
         if like is None or parcel is None:
-            parcel = self._received_anew(peer, frames)
+            parcel = self.admission.taken_apart(peer, frames)
             if parcel is not None:
                 self.send(parcel)
             return
@@ -266,37 +267,23 @@ class Router:
             parcel.sent_to = route
             self._receivers[route.receiver].accept(parcel)
 
-    def _received_anew(self, peer: bytes, frames: list[bytes]) -> Parcel | None:
-        """What came in, taken apart and checked; None where it is not good."""
-        core = self._core
-        try:
-            message = decode(frames)
-        except WireError as problem:
-            if core.tap is not None:
-                core.tap.received(frames, b"")
-            core.dead_letters.add_frames(Reason.MALFORMED, str(problem), frames)
-            return None
-        if core.tap is not None:
-            core.tap.received(frames, message.routing[-1].identity if message.routing else b"")
-        parcel = Parcel.from_message(message, core.now(), peer, frames)
-        if core.keyring is not None or message.domain:
-            try:
-                (core.keyring or _NO_KEYS).verify(message)
-            except BadSignature as problem:
-                core.undeliverable(parcel, Reason.BAD_SIGNATURE, problem)
-                return None
-        if parcel.trace_options & TraceOptions.ROUTING:
-            core.trace.step("received", parcel.message_id, parcel.correlation_id, f"from node {readable(peer)}")
-        if parcel.hops > core.settings.max_hops:
-            core.undeliverable(parcel, Reason.UNREACHABLE, Unreachable(f"went in circles for {parcel.hops} hops"))
-            return None
-        self._familiar.remember(frames, message, parcel, core.keyring)
-        return parcel
-
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         """A message that was on its way to another node did not get there."""
         reason = _REASONS.get(type(error), Reason.UNREACHABLE)
         self._core.undeliverable(Parcel.from_message(decode(frames), self._core.now()), reason, error)
+
+    def returned(self, frames: list[bytes]) -> None:
+        """A message did not even leave for a node that has left: whoever else handles it may have it."""
+        message = decode(frames)
+        if message.receiver_identity or message.receiver_node_identity or message.distribution:
+            self.undelivered(frames, Unreachable("the node that it was addressed to has left"))
+            return
+        unsent = message.replace(routing=message.routing[:-1], hops=max(message.hops - 1, 0))
+        parcel = Parcel.from_message(unsent, self._core.now())
+        self.send(parcel)
+        callback = parcel.callback
+        if callback is not None and isinstance(asker := self._hubs.get(callback.receiver), MessageHub):
+            asker.moved(callback.key, parcel.sent_to)
 
     def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
         """Another node handles these."""
@@ -325,6 +312,14 @@ class Router:
                 self.table.remove(message, there)
             if not messages or not self.table.routes.get(there):
                 self.table.remove_receiver(there)
+
+    def use_keys(self, ring: KeyRing | None) -> None:
+        """Sign and verify with other keys from now on, and forget what their domains do not let this node see."""
+        before, self._core.keyring = self._core.keyring, ring
+        for route, messages in self.table.routes.items():
+            for message in messages:
+                if route.node and not _same_domain(message.identity, before, ring):
+                    self.table.remove(message, route)
 
     def peer_lost(self, peer: bytes) -> None:
         """Another node is gone."""
@@ -375,22 +370,12 @@ class Router:
             self._no_route(parcel, f"; asked {nodes} for {self._core.settings.route_grace:.1f} s")
 
     def _no_route(self, parcel: Parcel, asked: str = "") -> None:
-        self._core.undeliverable(parcel, Reason.NO_ROUTE, NoRoute(self._why_not(parcel, asked)))
+        why = why_not(self.table, self._core.identity, parcel, asked)
+        self._core.undeliverable(parcel, Reason.NO_ROUTE, NoRoute(why))
 
     def _stopped(self, parcel: Parcel) -> None:
         stopped = NodeStopped("the node was stopped before it was handled")
         self._core.undeliverable(parcel, Reason.NODE_STOPPED, stopped)
-
-    def _why_not(self, parcel: Parcel, asked: str) -> str:
-        node = parcel.receiver_node
-        if node and node != self._core.identity and not self.table.knows_node(node):
-            what = f"node {readable(node)} is not known"
-        elif parcel.receiver:
-            what = f"receiver {parcel.receiver.hex()} is not known or does not handle it"
-        else:
-            what = "nobody handles it"
-        alike = ", ".join(map(str, self.table.alike(parcel.message_id)[:5]))
-        return f"{what}{asked}. Known: {alike}" if alike else f"{what}{asked}"
 
     def close(self) -> None:
         """Give up on everything that is held."""
@@ -400,8 +385,6 @@ class Router:
             self._stopped(parcel)
 
 
-_NO_KEYS = KeyRing()
-"""What a node without keys verifies with: it takes part in the nameless domain only."""
 _REASONS = {
     BadBody: Reason.BAD_BODY,
     BadSignature: Reason.BAD_SIGNATURE,
@@ -410,5 +393,8 @@ _REASONS = {
 """Why a message did not leave, where it is not that nobody could be reached."""
 
 
-def _fulfilled(done: Room) -> bool:
-    return not done.cancelled() and done.exception() is None
+def _same_domain(identity: bytes, before: KeyRing | None, after: KeyRing | None) -> bool:
+    """Whether a message belongs to the same domain by two rings, and the second lets it be seen."""
+    domain = "" if after is None else after.domain_of(identity)
+    known = not domain or (after is not None and domain in after.domains)
+    return known and domain == ("" if before is None else before.domain_of(identity))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from framewire.errors import MessageError
+from framewire.node.deadletters import Reason
 from framewire.node.mailbox import Room
 from framewire.routing import Route
 from framewire.wire import Message, MessageId
@@ -37,6 +38,21 @@ class Port(Protocol):
     def several(self) -> None:
         """Several messages have come at once, so that none of them need be handled before the next is taken in."""
 
+    @property
+    def shunned(self) -> set[bytes]:
+        """Peers that have sent so much rubbish that nothing of theirs may be looked at."""
+
+    def shuns(self, peer: bytes) -> bool:
+        """Whether a message of one of those is to be dropped now; then it is counted."""
+
+    def refused(
+        self, peer: bytes, reason: Reason, detail: str, frames: list[bytes] | None = None, count: int = 1
+    ) -> None:
+        """Messages were dropped before the node saw them; ``peer`` is empty where nobody knows whose they were."""
+
+    def turned_away(self) -> None:
+        """Somebody connected, and was not let in."""
+
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         """A message that was handed over did not get to its peer after all."""
 
@@ -48,6 +64,12 @@ class Port(Protocol):
 
         An empty receiver stands for all that handle the messages there.
         """
+
+    def returned(self, frames: list[bytes]) -> None:
+        """A message that was handed over has not left, for its peer has; another may handle it."""
+
+    def peer_left(self, peer: bytes) -> None:
+        """A peer takes nothing more; its last answers may be under way until it is told to be lost."""
 
     def peer_lost(self, peer: bytes) -> None:
         """A peer is gone, with all that it handled."""

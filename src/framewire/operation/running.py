@@ -19,6 +19,7 @@ from framewire.operation.apps import host
 from framewire.operation.control import WorkerEnd
 from framewire.operation.exits import Exit
 from framewire.operation.http import CannotListenError
+from framewire.operation.rekeying import Rekeying
 from framewire.operation.status import Endpoints, Phase, Report
 from framewire.wire.message import readable
 
@@ -63,6 +64,9 @@ class Running:
         async with contextlib.AsyncExitStack() as closing:
             self._catch_signals()
             closing.callback(self._release_signals)
+            rekeying = Rekeying(self._config, self._node)
+            rekeying.start()
+            closing.callback(rekeying.stop)
             if self._control is not None:
                 await self._control.start()
                 closing.push_async_callback(self._control.close)

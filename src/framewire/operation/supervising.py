@@ -97,12 +97,13 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         for number in _SIGNALS:
             loop.add_signal_handler(number, self._signalled, number)
+        loop.add_signal_handler(signal.SIGHUP, self._rekey)
         watching = asyncio.create_task(self._watch(), name="framewire reload")
         try:
             ends = await asyncio.gather(*map(self._keep, self._workers))
         finally:
             watching.cancel()
-            for number in _SIGNALS:
+            for number in (*_SIGNALS, signal.SIGHUP):
                 loop.remove_signal_handler(number)
             await self._endpoints.close()
         return max(ends) if self._hopeless is None else self._hopeless
@@ -218,6 +219,11 @@ class Supervisor:
             log.info("%s changed; starting anew", files[0] if len(files) == 1 else f"{len(files)} files have")
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
+
+    def _rekey(self) -> None:
+        for worker in self._workers:
+            if worker.is_begun:  # one that is still starting reads the keys as they are now
+                worker.signal(signal.SIGHUP)
 
     def _signalled(self, number: int) -> None:
         name = signal.Signals(number).name

@@ -8,7 +8,9 @@
 """
 
 from framewire.errors import BadSignature
+from framewire.security.curve import Curve
 from framewire.security.keyring import KeyRing
 from framewire.security.keys import ALGORITHMS, DomainKey
+from framewire.security.replay import Replays
 
-__all__ = ["ALGORITHMS", "BadSignature", "DomainKey", "KeyRing"]
+__all__ = ["ALGORITHMS", "BadSignature", "Curve", "DomainKey", "KeyRing", "Replays"]

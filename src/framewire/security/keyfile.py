@@ -5,6 +5,7 @@
     accept = ["hex:…", { key = "hex:…", algorithm = "sha1" }]   # still believed, for rotation
     algorithm = "sha256"                   # sha512; sha1 and md5 for old peers
     identities = ["pay.order", "pay.*"]
+    once = true                            # no two messages have the same content; or a list of identities
 
     [telemetry]
     identities = ["metrics.*"]
@@ -29,9 +30,9 @@ from framewire.security.keys import DomainKey
 
 __all__ = ["parse", "read"]
 
-Parsed = tuple[list[DomainKey], dict[str, list[str]], dict[str, list[str]]]
+Parsed = tuple[list[DomainKey], dict[str, list[str]], dict[str, list[str]], dict[str, list[str]]]
 
-_SETTINGS = ("key", "accept", "algorithm", "identities", "unsigned")
+_SETTINGS = ("key", "accept", "algorithm", "identities", "unsigned", "once")
 
 
 def read(path: Path) -> str:
@@ -60,7 +61,7 @@ def _permission_problems(status: os.stat_result) -> list[str]:
 
 
 def parse(text: str, source: str, environ: Mapping[str, str]) -> Parsed:
-    """Keys, identities and unsigned identities by domain, or ``ConfigError`` with every problem."""
+    """Keys, and by domain identities, those unsigned and those said once, or ``ConfigError`` with every problem."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
@@ -75,7 +76,7 @@ def parse(text: str, source: str, environ: Mapping[str, str]) -> Parsed:
         reader.problems.append("there are no domains; write a table for each, like [payments]")
     if reader.problems:
         raise ConfigError(source, reader.problems)
-    return reader.keys, reader.identities, reader.unsigned
+    return reader.keys, reader.identities, reader.unsigned, reader.once
 
 
 class _Reader:
@@ -85,6 +86,7 @@ class _Reader:
         self.keys: list[DomainKey] = []
         self.identities: dict[str, list[str]] = {}
         self.unsigned: dict[str, list[str]] = {}
+        self.once: dict[str, list[str]] = {}
 
     def domain(self, domain: str, settings: dict[str, Any]) -> None:
         for name in settings.keys() - set(_SETTINGS):
@@ -101,13 +103,16 @@ class _Reader:
         else:
             self.problems.append(f"{domain}.accept: must be a list of keys")
         self.identities[domain] = self.names(domain, "identities", settings.get("identities", []))
-        unsigned = settings.get("unsigned", False)
-        if unsigned is True:
-            self.unsigned[domain] = []
-        elif unsigned is not False:
-            names = self.names(domain, "unsigned", unsigned)
+        self.all_or_some(domain, "unsigned", settings.get("unsigned", False), self.unsigned)
+        self.all_or_some(domain, "once", settings.get("once", False), self.once)
+
+    def all_or_some(self, domain: str, setting: str, told: object, found: dict[str, list[str]]) -> None:
+        if told is True:
+            found[domain] = []
+        elif told is not False:
+            names = self.names(domain, setting, told)
             if names:
-                self.unsigned[domain] = names
+                found[domain] = names
 
     def key(self, domain: str, setting: str, entry: object, algorithm: object) -> None:
         where = f"{domain}.{setting}"

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from hmac import compare_digest
 from pathlib import Path
+from types import MappingProxyType
 
 from framewire.errors import BadSignature, ConfigError, UsageError
 from framewire.security import keyfile
@@ -29,6 +30,8 @@ class KeyRing:
     ``identities``: the message identities of each domain; a trailing ``*`` stands for any ending, and the
     longest match wins. What is listed nowhere belongs to the nameless domain, which is not signed.
     ``unsigned``: domains whose messages need no signature: all of them, or only the identities listed.
+    ``once``: domains in which no two honest messages have the same content, or only the identities listed: for
+    bodies with something unique in them. The same content again is then a replay, whatever else is different.
     """
 
     def __init__(
@@ -36,12 +39,12 @@ class KeyRing:
         keys: Iterable[DomainKey] = (),
         identities: Mapping[str, Iterable[Name]] | None = None,
         unsigned: Mapping[str, Iterable[Name]] | Iterable[str] = (),
+        once: Mapping[str, Iterable[Name]] | Iterable[str] = (),
     ) -> None:
         self._keys: dict[str, tuple[DomainKey, ...]] = {}
         for key in keys:
             self._keys[key.domain] = (*self._keys.get(key.domain, ()), key)
-        exempt = unsigned if isinstance(unsigned, Mapping) else dict.fromkeys(unsigned, ())
-        self._unsigned = {domain: frozenset(map(_raw, names)) for domain, names in exempt.items()}
+        self._unsigned, self._once = _by_domain(unsigned), _by_domain(once)
         self._identities = {domain: tuple(map(_raw, names)) for domain, names in (identities or {}).items()}
         self._exact, self._prefixes = self._index()
 
@@ -69,6 +72,21 @@ class KeyRing:
         """The domains that this ring can take part in, the nameless one apart."""
         return frozenset(self._keys) | frozenset(self._unsigned)
 
+    @property
+    def keys(self) -> Mapping[str, tuple[DomainKey, ...]]:
+        """The keys of each domain, the one that signs first. For whoever verifies elsewhere, such as Spark."""
+        return MappingProxyType(self._keys)
+
+    @property
+    def identities(self) -> Mapping[str, tuple[bytes, ...]]:
+        """The message identities of each domain, as they were given."""
+        return MappingProxyType(self._identities)
+
+    @property
+    def unsigned(self) -> Mapping[str, frozenset[bytes]]:
+        """The domains that need no signature, each with the identities that need none; with none, it is all."""
+        return MappingProxyType(self._unsigned)
+
     def domain_of(self, identity: bytes) -> str:
         """The domain that a message identity belongs to; empty where none claims it."""
         domain = self._exact.get(identity)
@@ -82,6 +100,11 @@ class KeyRing:
             return False
         exempt = self._unsigned.get(domain)
         return exempt is None or (bool(exempt) and identity not in exempt)
+
+    def is_unique(self, domain: str, identity: bytes) -> bool:
+        """Whether honest messages of this identity never have the same content twice."""
+        alone = self._once.get(domain)
+        return alone is not None and (not alone or identity in alone)
 
     def sign(self, message: Message, *, domain: str | None = None) -> Message:
         """The message in its domain, with the signature that the domain asks for.
@@ -137,7 +160,7 @@ class KeyRing:
     def _with_keys(self, domain: str, keys: tuple[DomainKey, ...]) -> KeyRing:
         others = {**self._keys, domain: keys}
         every = [key for group in others.values() for key in group]
-        return KeyRing(every, self._identities, self._unsigned)
+        return KeyRing(every, self._identities, self._unsigned, self._once)
 
     def _index(self) -> tuple[dict[bytes, str], list[tuple[bytes, str]]]:
         exact: dict[bytes, str] = {}
@@ -164,3 +187,9 @@ class KeyRing:
 
 def _raw(name: Name) -> bytes:
     return name.encode() if isinstance(name, str) else name
+
+
+def _by_domain(told: Mapping[str, Iterable[Name]] | Iterable[str]) -> dict[str, frozenset[bytes]]:
+    """Domains with the identities that were listed; none stands for all of them."""
+    named = told if isinstance(told, Mapping) else dict.fromkeys(told, ())
+    return {domain: frozenset(map(_raw, names)) for domain, names in named.items()}

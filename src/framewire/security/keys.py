@@ -5,6 +5,7 @@ Which parts of a message are signed is the wire's business (``layout.SIGNED``); 
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ ALGORITHMS = ("sha256", "sha512", "sha1", "md5")
 
 _signed_parts = attrgetter(*SIGNED)
 _VERSION, _BODY = SIGNED.index("version"), SIGNED.index("body")
+_INNER, _OUTER = (bytes(byte ^ mask for byte in range(256)) for mask in (0x36, 0x5C))
+"""What HMAC makes of the bytes of a key, as tables for ``bytes.translate``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +50,25 @@ class DomainKey:
     def macs(self, like: Message) -> Callable[[bytes], bytes]:
         """What makes the signatures of messages that are like one in all that is signed but the body."""
         before, after = (b"".join(_parts(like)[part]) for part in (slice(_BODY), slice(_BODY + 1, None)))
-        begun = hmac.new(self.key, before, self.algorithm)
+        inner, outer = self.pads
+        # Two hashes that have begun, and not an HMAC that has: copies of those take two thirds of the time.
+        begun, sealing = hashlib.new(self.algorithm, inner + before).copy, hashlib.new(self.algorithm, outer).copy
 
         def mac(body: bytes) -> bytes:
-            made = begun.copy()
+            made, sealed = begun(), sealing()
             made.update(body + after)
-            return made.digest()
+            sealed.update(made.digest())
+            return sealed.digest()
 
         return mac
+
+    @property
+    def pads(self) -> tuple[bytes, bytes]:
+        """What the two hashes of an HMAC begin with; as secret as the key itself."""
+        block = hashlib.new(self.algorithm).block_size
+        secret = self.key if len(self.key) <= block else hashlib.new(self.algorithm, self.key).digest()
+        filled = secret.ljust(block, b"\0")
+        return filled.translate(_INNER), filled.translate(_OUTER)
 
 
 def _parts(message: Message) -> list[bytes]:

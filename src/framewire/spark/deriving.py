@@ -87,7 +87,11 @@ def _side_by_side(*works: Callable[[], None]) -> None:
 
 _SKEWS = {"context": pa.int64(), "from_node": pa.binary(), "to_node": pa.binary(), "skew_us": pa.float64()}
 _AHEADS = {"context": pa.int64(), "node": pa.binary(), "ahead_us": pa.float64()}
-_CLOCKS = {"context": pa.int64(), "from_name": pa.string(), "to_name": pa.string(), "from_node": pa.binary()} | {
+_CLOCKS = {
+    "context": pa.int64(),
+    "from_name": pa.string(),
+    "to_name": pa.string(),
+    "from_node": pa.binary(),
     "to_node": pa.binary(),
     "hops": pa.int64(),
     "least_us": pa.int64(),

@@ -40,6 +40,10 @@ _SETTINGS = {
     # The JVM compiles no method that is larger, and Spark's own limit is eight times that: what lies between would
     # be interpreted, as the code that reads messages was.
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # A small batch is one task and one file a table, and a large one as many as there is work for.
+    "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
 }
 
 

@@ -9,7 +9,6 @@ here, once for each key; the hashes are Spark's own.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from functools import reduce
 from operator import or_
@@ -27,7 +26,6 @@ __all__ = ["verify"]
 
 _READ = {"version": "version_raw"}  # what a signature covers is the frame
 _NEEDED = (*(_READ.get(name, name) for name in SIGNED), "domain", "signature")
-_INNER, _OUTER = 0x36, 0x5C
 
 
 def verify(df: DataFrame, keys: KeyRing) -> DataFrame:
@@ -39,18 +37,13 @@ def verify(df: DataFrame, keys: KeyRing) -> DataFrame:
         raise UsageError(f"keys: {type(keys).__name__} is not a KeyRing")
     require(df, _NEEDED, "decode()")
     reject_clashes(df, ["signature_state"])
-    held = _held(keys)
+    held = keys.keys
     most = max((len(group) for group in held.values()), default=0)
     if most:
         df = df.join(F.broadcast(_key_table(df, held, most)), F.col(own("domain")) == F.col("domain"), "left")
     state = _state(keys, held, most)
     kept = [name for name in df.columns if not name.startswith("__framewire_")]
     return df.withColumn("signature_state", state).select(*kept, "signature_state")
-
-
-def _held(ring: KeyRing) -> Mapping[str, tuple[DomainKey, ...]]:
-    # The ring shows its keys to nobody; Spark's workers cannot call it, so this one place looks inside.
-    return ring._keys  # noqa: SLF001
 
 
 def _key_table(df: DataFrame, held: Mapping[str, tuple[DomainKey, ...]], most: int) -> DataFrame:
@@ -62,18 +55,11 @@ def _key_table(df: DataFrame, held: Mapping[str, tuple[DomainKey, ...]], most: i
     for domain, group in held.items():
         row: list[object] = [domain]
         for key in group:
-            inner, outer = _padded(key)
+            inner, outer = key.pads
             row += [key.algorithm, bytearray(inner), bytearray(outer)]
         rows.append((*row, *[None] * (3 * (most - len(group)))))
     schema = ", ".join(f"__framewire_{name}" for name in names)
     return df.sparkSession.createDataFrame(rows, schema)
-
-
-def _padded(key: DomainKey) -> tuple[bytes, bytes]:
-    block = hashlib.new(key.algorithm).block_size
-    secret = key.key if len(key.key) <= block else hashlib.new(key.algorithm, key.key).digest()
-    filled = secret.ljust(block, b"\0")
-    return bytes(byte ^ _INNER for byte in filled), bytes(byte ^ _OUTER for byte in filled)
 
 
 def _state(ring: KeyRing, held: Mapping[str, tuple[DomainKey, ...]], most: int) -> Column:
@@ -96,21 +82,28 @@ def _state(ring: KeyRing, held: Mapping[str, tuple[DomainKey, ...]], most: int) 
 
 def _domain_of(ring: KeyRing, identity: Column) -> Column:
     """The domain that an identity belongs to; the longest beginning wins, and a whole name over all of them."""
-    exact, prefixes = ring._exact, ring._prefixes  # noqa: SLF001 - see _held
+    claims = [(name, domain) for domain, names in ring.identities.items() for name in names]
     expected = F.lit("")
-    for prefix, domain in reversed(prefixes):
+    for prefix, domain in sorted(
+        ((name[:-1], domain) for name, domain in claims if name[-1:] == b"*"), key=_length
+    ):
         expected = F.when(F.startswith(identity, literal(prefix)), domain).otherwise(expected)
     by_domain: dict[str, list[bytearray]] = {}
-    for name, domain in exact.items():
-        by_domain.setdefault(domain, []).append(bytearray(name))
+    for name, domain in claims:
+        if name[-1:] != b"*":
+            by_domain.setdefault(domain, []).append(bytearray(name))
     for domain, names in by_domain.items():
         expected = F.when(identity.isin(*names), domain).otherwise(expected)
     return expected
 
 
+def _length(claim: tuple[bytes, str]) -> int:
+    return len(claim[0])
+
+
 def _is_signed(ring: KeyRing, domain: Column, identity: Column) -> Column:
     signed = domain != ""
-    for name, exempt in ring._unsigned.items():  # noqa: SLF001 - see _held
+    for name, exempt in ring.unsigned.items():
         free = identity.isin(*map(bytearray, sorted(exempt))) if exempt else F.lit(True)
         signed &= ~((domain == name) & free)
     return signed

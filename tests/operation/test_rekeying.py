@@ -1,0 +1,55 @@
+"""SIGHUP has ``framewire node`` read its keys anew, in one process and in several."""
+
+import os
+import signal
+
+import pytest
+from tests.cluster.clustering import rendezvous
+from tests.operation.programs import SHOP, client, program, write
+from tests.operation.test_running import Order, Ordered
+
+import framewire as fw
+
+OLD, NEW = os.urandom(32), os.urandom(32)
+
+
+def keyfile(directory, *secrets, text=None):
+    first, *others = [f'"hex:{secret.hex()}"' for secret in secrets] or [""]
+    path = directory / "keys.toml"
+    path.touch(0o600)
+    path.write_text(text or f'[shop]\nkey = {first}\naccept = [{", ".join(others)}]\nidentities = ["shop.*"]\n')
+
+
+def ring(*secrets):
+    return fw.KeyRing([fw.DomainKey("shop", secret) for secret in secrets], {"shop": ["shop.*"]})
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_changed_key_file_is_used_on_sighup(tmp_path, workers):
+    write(tmp_path, "shop.py", SHOP)
+    keyfile(tmp_path, OLD)
+    options = ["--app=shop:app", f"--set=node.workers={workers}", "--set=security.keys=keys.toml"]
+    with rendezvous() as server, program(tmp_path, "node", *options, f"--rendezvous={server.uri}") as running:
+        with client(server, keyring=ring(OLD)) as hub:
+            assert hub.ask(Order("tea"), Ordered).article == "tea"
+        running.says("is ready", times=max(1, workers))
+        keyfile(tmp_path, NEW)
+        running.send(signal.SIGHUP)
+        running.says("the keys were read anew; domains: shop", times=max(1, workers))
+        with client(server, keyring=ring(NEW)) as hub:
+            assert hub.ask(Order("cup"), Ordered).article == "cup"
+        assert running.stop() == 0
+
+
+def test_a_key_file_that_is_wrong_changes_nothing_and_is_told(tmp_path):
+    write(tmp_path, "shop.py", SHOP)
+    keyfile(tmp_path, OLD)
+    options = ["--app=shop:app", "--set=security.keys=keys.toml"]
+    with rendezvous() as server, program(tmp_path, "node", *options, f"--rendezvous={server.uri}") as running:
+        running.says("is ready")
+        keyfile(tmp_path, text="[shop]\nkey = 'nothing'\n")
+        running.send(signal.SIGHUP)
+        running.says("the keys stay as they are")
+        with client(server, keyring=ring(OLD)) as hub:
+            assert hub.ask(Order("tea"), Ordered).article == "tea"
+        assert running.stop() == 0
