@@ -157,6 +157,13 @@ METRICS = (
         lambda stats: [((reason,), count) for reason, count in stats.dead_letters.items()],
     ),
     Metric("framewire_stalls_total", "counter", "Times the event loop stood still.", (), _one(lambda s: s.stalls)),
+    Metric(
+        "framewire_turned_away_total",
+        "counter",
+        "Connections that were refused for their key.",
+        (),
+        _one(lambda s: s.totals.get("turned_away", 0)),
+    ),
     Metric("framewire_peers", "gauge", "Other nodes that are known.", (), _one(lambda s: len(s.peers))),
     Metric("framewire_captured_total", "counter", "Messages recorded, on disk.", (), _one(lambda s: s.captured)),
     Metric(
