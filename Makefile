@@ -32,7 +32,7 @@ chaos: $(READY) ## trouble a cluster for some minutes, and account for every ask
 	$(BIN)/python -m tests.chaos --seconds 180 --rolling 2000
 
 soak: $(READY) ## run a cluster for 20 minutes: memory, descriptors, promises and latency as curves
-	$(BIN)/python -m bench.soak --minutes 20 --output soak
+	$(BIN)/python -m bench.soak --minutes 20 --output build/soak
 
 lint: $(READY) ## style, types and floors
 	$(BIN)/ruff check .
@@ -62,4 +62,4 @@ lock: $(READY) ## write constraints.txt anew with the newest versions
 	  pyproject.toml --output-file constraints.txt
 
 clean: ## remove what was built
-	rm -rf $(VENV) build dist soak .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache src/*.egg-info

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 
 import zmq
@@ -11,11 +12,24 @@ import zmq
 from framewire.cluster.channel import Channel, open_channel
 from framewire.errors import ConfigError
 
-__all__ = ["Reader", "bind_first", "connect", "make_socket"]
+__all__ = ["Reader", "bind_first", "connect", "make_context", "make_socket"]
 
 log = logging.getLogger("framewire.cluster")
 
 _BATCH = 64
+
+
+def make_context() -> zmq.Context[zmq.Socket[bytes]]:
+    """A context whose threads do not interrupt others.
+
+    libzmq's thread is woken for each message. Where it takes the processor from the event loop at once, the two
+    take turns message by message, and much of the time goes into that; as a batch thread it waits until one is
+    free, or for its turn, and finds many (bench/cluster.py).
+    """
+    made: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    if hasattr(os, "SCHED_BATCH"):
+        made.set(zmq.THREAD_SCHED_POLICY, os.SCHED_BATCH)
+    return made
 
 
 def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, **options: int | bytes) -> zmq.Socket[bytes]:

@@ -22,7 +22,7 @@ from framewire.cluster.parting import LastCalls, Partings
 from framewire.cluster.returning import Returning
 from framewire.cluster.server_way import Arrivals
 from framewire.cluster.settings import ClusterSettings
-from framewire.cluster.sockets import Reader, bind_first, make_socket
+from framewire.cluster.sockets import Reader, bind_first, make_context, make_socket
 from framewire.cluster.ways import Ways
 from framewire.errors import BadSignature, NodeStopped, NoRoute, Overloaded, Unreachable, UsageError, WireError
 from framewire.node.deadletters import Reason
@@ -79,7 +79,7 @@ class SocketTransport:
         self._shunned = port.shunned
         self._identity = port.identity
         self._loop = asyncio.get_running_loop()
-        context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        context = make_context()
         try:
             if self._settings.curve is not None:
                 self._doorkeeper = Doorkeeper(context, self._settings.curve)
