@@ -8,7 +8,7 @@ import asyncio
 import time
 
 import pytest
-from tests.cluster.node_process import Block, Change, Name, Never, Who
+from tests.cluster.node_process import Block, Change, ExtraActor, Name, Never, Who
 from tests.cluster.processes import EXTRA, HEARTBEAT, MISSES, NODES, SOON, Processes, running, within
 
 import framewire as fw
@@ -190,10 +190,13 @@ def test_static_peers_as_processes_survive_a_kill_without_any_server():
         made.launch("c", peers=[made.addresses["a"], made.addresses["b"]])
         async with made.observer(peers=list(made.addresses.values())) as observer:
             made.kill("b")
+            route = await observer.host(ExtraActor())
+            await observer.unhost(route)
             await made.settled(observer, SOON)
             made.launch("b", peers=[made.addresses["a"]])
             await made.settled(observer, SOON)
             assert await made.answering(observer) == set("abc")
+            assert not observer.dead_letters.counts, "what a node tells of itself is no dead letter"
 
     try:
         within(60, main())

@@ -14,17 +14,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.filterwarnings(PANDAS))
 
 
-QUICK = "-XX:TieredStopAtLevel=1"
-"""For runs of seconds: more than half of what a short run costs goes into compiling for a long one."""
-
-
 @pytest.fixture(scope="session")
 def spark():
-    started = session(
-        "local[2]",
-        spark_sql_shuffle_partitions=2,
-        spark_driver_memory="2g",
-        spark_driver_extraJavaOptions=QUICK,
-    )
+    started = session("local[2]", brief=True, spark_sql_shuffle_partitions=2, spark_driver_memory="2g")
     yield started
     started.stop()

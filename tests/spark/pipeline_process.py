@@ -9,6 +9,5 @@ from framewire.spark import session
 
 if __name__ == "__main__":
     directory, lake, captures, files = sys.argv[1:]
-    quick = {"spark_driver_extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    spark = session("local[2]", spark_sql_shuffle_partitions=2, spark_driver_memory="1g", **quick)
+    spark = session("local[2]", brief=True, spark_sql_shuffle_partitions=2, spark_driver_memory="1g")
     run(spark, Path(directory), Path(lake), captures=captures, files_per_batch=int(files), **PERIODS)

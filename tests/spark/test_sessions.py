@@ -31,6 +31,12 @@ def test_the_environment_is_left_as_it_was(spark):
     assert os.environ.get("PYSPARK_PYTHON") != sys.executable
 
 
+def test_the_jvm_of_a_brief_session_compiles_for_a_short_life(spark):
+    told = list(spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments())
+    assert "-XX:TieredStopAtLevel=1" in told
+    assert any("log4j2" in each for each in told), "and keeps its quiet logs"
+
+
 def test_what_is_no_setting_of_spark_is_refused_all_at_once():
     with pytest.raises(ConfigError) as caught:
         session(shuffle_partitions=1, memory="1g")

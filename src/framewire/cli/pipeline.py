@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 __all__ = ["pipeline"]
 
+_FEW = 32 << 20
+"""Bytes of captures."""
 _TITLES = {
     "quarantined": "In quarantine",
     "lost": "Lost",
@@ -87,7 +89,7 @@ def run(
     spark = None
     try:
         ring = None if keys is None else KeyRing.from_file(keys)
-        spark = session(master)
+        spark = session(master, brief=once and _are_few(captures))
         with _progress(quiet=quiet) as show:
             made = Pipeline(captures, lake, keys=ring, spark=spark, **options).run(once=once, progress=show)
     except FramewireError as problem:
@@ -103,6 +105,12 @@ def run(
 
 for command in (compact, export_traces, prune, status):
     pipeline.add_command(command)
+
+
+def _are_few(captures: str) -> bool:
+    """Whether captures on this machine are worked through before it pays to have the JVM at its best."""
+    place = Path(captures)
+    return place.is_dir() and sum(segment.stat().st_size for segment in place.rglob("*.parquet")) < _FEW
 
 
 @contextmanager

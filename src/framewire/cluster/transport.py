@@ -24,7 +24,16 @@ from framewire.cluster.server_way import Arrivals
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import Reader, bind_first, make_context, make_socket
 from framewire.cluster.ways import Ways
-from framewire.errors import BadSignature, NodeStopped, NoRoute, Overloaded, Unreachable, UsageError, WireError
+from framewire.errors import (
+    BadSignature,
+    MessageError,
+    NodeStopped,
+    NoRoute,
+    Overloaded,
+    Unreachable,
+    UsageError,
+    WireError,
+)
 from framewire.node.deadletters import Reason
 from framewire.node.mailbox import Room
 from framewire.node.transport import Port, Registration
@@ -126,7 +135,7 @@ class SocketTransport:
         )
         self._ways = Ways(context, settings, mechanism=mechanism, hear=self._hear, connected=self._connected)
         self._links = Links(
-            context, settings, mechanism=mechanism, lost=self._cut_off, undelivered=port.undelivered
+            context, settings, mechanism=mechanism, lost=self._cut_off, undelivered=self._undelivered
         )
         self._announcer = Announcer(
             settings,
@@ -226,6 +235,13 @@ class SocketTransport:
     def _send(self, peer: bytes, frames: list[bytes]) -> Room | None:
         frames[-1] = self._formats.get(peer, self._format)
         return self._links.send(peer, frames)
+
+    def _undelivered(self, frames: list[bytes], error: MessageError) -> None:
+        # What nodes tell about themselves is said again to whoever comes back: it is no loss to one that is gone.
+        if frames[-6] in _SERVICE:
+            log.debug("not told to a node that cannot be reached: %s (%s)", readable(frames[-6]), error)
+        else:
+            self._port.undelivered(frames, error)
 
     def _send_back(self, frames: list[bytes]) -> None:
         """Send a message over the connection that its first frame names."""
