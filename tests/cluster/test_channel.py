@@ -317,6 +317,29 @@ def test_frames_are_let_go_of_whatever_becomes_of_them(make, pair):
     assert [sys.getrefcount(part) for part in frames] == [3, 3]  # the list, the loop and the call
 
 
+def test_a_large_frame_arrives_over_a_network_and_is_let_go_of_when_it_is_there(make, context):
+    with context.socket(zmq.PAIR) as sender, context.socket(zmq.PAIR) as receiver:
+        port = receiver.bind_to_random_port("tcp://127.0.0.1")
+        sender.connect(f"tcp://127.0.0.1:{port}")
+        here, there = make(sender), make(receiver)
+        large = os.urandom(3_000_000)
+        before = sys.getrefcount(large)
+        for _ in range(3):
+            assert here.send([b"small", large, b"small"])
+            until(lambda: receiver.poll(0))
+            assert there.receive(1) == [[b"small", large, b"small"]]
+        until(lambda: here.receive(1) == [] and sys.getrefcount(large) == before)
+
+
+def test_a_large_frame_for_which_there_is_no_room_is_let_go_of(make, context):
+    with context.socket(zmq.PUSH) as alone:
+        here, large = make(alone), bytes(3_000_000)
+        before = sys.getrefcount(large)
+        assert not here.send([large])
+        assert not here.send([b"small"]), "whoever calls next lets go of it"
+        assert sys.getrefcount(large) == before
+
+
 @pytest.mark.skipif(MAKES["compiled"] is None, reason="the compiled channel is not built")
 def test_a_compiled_channel_of_another_version_is_not_used(monkeypatch, caplog):
     from framewire.cluster import _zmqio  # noqa: PLC0415 - not there without a compiler

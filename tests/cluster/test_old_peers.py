@@ -10,6 +10,7 @@ from tests.node.messages import Answer, Job, Question
 from tests.node.running import eventually, run
 
 import framewire as fw
+from framewire.capture import read as recorded
 from framewire.cluster import old_peers
 from framewire.cluster.old_peers import Guests
 from framewire.wire import Message, MessageId, decode, encode
@@ -163,6 +164,17 @@ def test_a_v1_request_is_answered_as_v1_over_its_own_connection(remote):
         assert actor.asked == ["hi"]
 
     called(main, remote)
+
+
+def test_the_answer_to_a_v1_caller_is_recorded_as_delivered(tmp_path):
+    async def main(_, __, caller):
+        caller.send(points=[(b"test.answer", b"1.0")])
+        await caller.answer()
+
+    called(main, remote=True, capture=tmp_path)
+    answers = [row for row in recorded(tmp_path).to_pylist() if decode(row["frames"]).identity == b"test.answer"]
+    assert [row["direction"] for row in answers] == ["received", "delivered"]
+    assert answers[1]["peer"].startswith(b"\x00V1-"), "its stand-in"
 
 
 def test_an_answer_has_the_version_that_the_caller_wrote():

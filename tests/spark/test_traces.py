@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from tests.spark.lake_rows import after, at_node, flow_id, make_lake, message_id, way
 from tests.spark.storied import FLOW, make_storied_lake
 
-from framewire.cli.traces import export_traces
+from framewire.cli import main
 from framewire.spark.traces import trace_id
 
 START = 1_772_352_000_000_000_000
@@ -24,7 +24,7 @@ def lake(tmp_path):
 
 
 def export(lake, *arguments):
-    done = CliRunner().invoke(export_traces, ["--lake", str(lake), *arguments])
+    done = CliRunner().invoke(main, ["pipeline", "export-traces", "--lake", str(lake), *arguments])
     assert done.exit_code == 0, done.output
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -146,8 +146,8 @@ def test_a_long_flow_is_written_in_part_and_says_so(lake):
 
 
 def test_a_wrong_condition_is_told_in_a_paragraph(lake):
-    done = CliRunner().invoke(export_traces, ["--lake", str(lake), "--where", "nonsense = 1"])
-    assert done.exit_code == 1
+    done = CliRunner().invoke(main, ["pipeline", "export-traces", "--lake", str(lake), "--where", "nonsense = 1"])
+    assert done.exit_code == 2
     assert "nonsense" in done.output
     assert "Traceback" not in done.output
 

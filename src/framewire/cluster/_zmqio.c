@@ -9,11 +9,12 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <structmember.h>
 
 /* One more whenever a call is added or changed: the Python side does not use an older build. */
-enum { EDITION = 3 };
+enum { EDITION = 4 };
 
 enum { DONTWAIT = 1, SNDMORE = 2 };
 
@@ -25,6 +26,8 @@ typedef union {
 
 static struct {
     int (*msg_init)(frame_t *);
+    int (*msg_init_data)(frame_t *, void *, size_t, void (*)(void *, void *), void *);
+    int (*msg_send)(frame_t *, void *, int);
     int (*msg_recv)(frame_t *, void *, int);
     int (*msg_close)(frame_t *);
     int (*msg_more)(const frame_t *);
@@ -98,6 +101,39 @@ receive_frame(frame_t *frame, void *socket)
         received = zmq.msg_recv(frame, socket, DONTWAIT);
     } while (received < 0 && zmq.error() == EINTR);
     return received;
+}
+
+/* A large frame is sent from where it is: a copy of a megabyte takes longer than all else that is done for a message.
+   libzmq is done with it on a thread of its own, at any time, and must not wait for the GIL there. So it only puts the
+   frame on a pile, and whoever sends or receives next lets go of what is on it. */
+enum { LARGE_BYTES = 65536 };
+
+typedef struct borrowed {
+    PyObject *frame;
+    struct borrowed *below;
+} borrowed_t;
+
+static _Atomic(borrowed_t *) pile;
+
+static void
+put_back(void *Py_UNUSED(data), void *hint)
+{
+    borrowed_t *top = hint;
+    top->below = atomic_load(&pile);
+    while (!atomic_compare_exchange_weak(&pile, &top->below, top))
+        ;
+}
+
+static void
+let_go(void)
+{
+    borrowed_t *top = atomic_load(&pile) == NULL ? NULL : atomic_exchange(&pile, NULL);
+    while (top != NULL) {
+        borrowed_t *below = top->below;
+        Py_DECREF(top->frame);
+        PyMem_RawFree(top);
+        top = below;
+    }
 }
 
 typedef enum { MESSAGE, NOTHING, OVERSIZED, FAILED } received_t;
@@ -174,6 +210,7 @@ channel_receive(Channel *self, PyObject *argument)
     void *socket = pointer_of(self);
     if (socket == NULL)
         return NULL;
+    let_go();
     PyObject *messages = PyList_New(0);
     if (messages == NULL)
         return NULL;
@@ -200,6 +237,35 @@ channel_receive(Channel *self, PyObject *argument)
     return messages;
 }
 
+static int
+send_frame(void *socket, PyObject *item, int flags)
+{
+    size_t size = (size_t)PyBytes_GET_SIZE(item);
+    borrowed_t *borrowed = size < LARGE_BYTES ? NULL : PyMem_RawMalloc(sizeof *borrowed);
+    int sent;
+    if (borrowed == NULL) {
+        do {
+            sent = zmq.send(socket, PyBytes_AS_STRING(item), size, flags);
+        } while (sent < 0 && zmq.error() == EINTR);
+        return sent;
+    }
+    borrowed->frame = Py_NewRef(item);
+    frame_t frame;
+    if (zmq.msg_init_data(&frame, PyBytes_AS_STRING(item), size, put_back, borrowed) < 0) {
+        put_back(NULL, borrowed);
+        return -1;
+    }
+    do {
+        sent = zmq.msg_send(&frame, socket, flags);
+    } while (sent < 0 && zmq.error() == EINTR);
+    if (sent < 0) {
+        int number = zmq.error();
+        zmq.msg_close(&frame);
+        errno = number;
+    }
+    return sent;
+}
+
 typedef enum { SENT, FULL, REFUSED } sent_t;
 
 /* One message, whole or not at all. One that is too large is not even begun: its receiver would close the
@@ -213,6 +279,7 @@ send_one(Channel *self, void *socket, PyObject *argument)
     Py_ssize_t count = PySequence_Fast_GET_SIZE(frames);
     PyObject **items = PySequence_Fast_ITEMS(frames);
     sent_t outcome = REFUSED;
+    let_go();
     if (count == 0) {
         PyErr_SetString(PyExc_ValueError, "a message has at least one frame");
         goto done;
@@ -233,11 +300,7 @@ send_one(Channel *self, void *socket, PyObject *argument)
     outcome = SENT;
     for (Py_ssize_t i = 0; i < count; i++) {
         int flags = DONTWAIT | (i + 1 < count ? SNDMORE : 0);
-        int sent;
-        do {
-            sent = zmq.send(socket, PyBytes_AS_STRING(items[i]), (size_t)PyBytes_GET_SIZE(items[i]), flags);
-        } while (sent < 0 && zmq.error() == EINTR);
-        if (sent >= 0)
+        if (send_frame(socket, items[i], flags) >= 0)
             continue;
         int number = zmq.error();
         if (number != EAGAIN) {
@@ -339,6 +402,7 @@ channel_dealloc(Channel *self)
     channel_clear(self);
     for (int i = 0; i < SHARED_FRAMES; i++)
         Py_CLEAR(self->before[i]);
+    let_go();
     Py_TYPE(self)->tp_free((PyObject *)self);
 }
 
@@ -393,6 +457,8 @@ load(PyObject *Py_UNUSED(module), PyObject *argument)
         return NULL;
     }
     FIND(msg_init, "zmq_msg_init");
+    FIND(msg_init_data, "zmq_msg_init_data");
+    FIND(msg_send, "zmq_msg_send");
     FIND(msg_recv, "zmq_msg_recv");
     FIND(msg_close, "zmq_msg_close");
     FIND(msg_more, "zmq_msg_more");

@@ -20,7 +20,7 @@ __all__ = ["COMPILED", "Channel", "PureChannel", "open_channel"]
 
 log = logging.getLogger("framewire.cluster")
 
-_EDITION = 3
+_EDITION = 4
 """That of ``_zmqio.c`` which goes with this module."""
 MAX_FRAMES = 10_000
 MAX_BYTES = 256 * 1024 * 1024

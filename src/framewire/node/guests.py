@@ -16,8 +16,9 @@ __all__ = ["Guest"]
 class Guest:
     """A receiver on this node that stands for somebody elsewhere."""
 
-    def __init__(self, core: Core, deliver: Callable[[Message], None]) -> None:
+    def __init__(self, core: Core, identity: bytes, deliver: Callable[[Message], None]) -> None:
         self._core = core
+        self._identity = identity
         self._deliver = deliver
 
     def accept(self, parcel: Parcel, *, at_once: bool = True) -> None:  # noqa: ARG002 - nothing waits here
@@ -27,6 +28,9 @@ class Guest:
         except MessageError as problem:
             reason = _REASONS.get(type(problem), Reason.UNREACHABLE)
             self._core.dead_letters.add(reason, problem.detail, parcel)
+        else:
+            if self._core.tap is not None:
+                self._core.tap.delivered(self._identity, parcel)
 
 
 _REASONS = {BadBody: Reason.BAD_BODY, Overloaded: Reason.OVERLOADED}

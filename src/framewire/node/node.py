@@ -297,7 +297,7 @@ class Node:
             hub.node_lost(peer)
 
     def admit(self, receiver: bytes, deliver: Callable[[Message], None]) -> None:
-        self._router.add(Route(receiver), Guest(self._core, deliver), (), local=True)
+        self._router.add(Route(receiver), Guest(self._core, receiver, deliver), (), local=True)
 
     def dismiss(self, receiver: bytes) -> None:
         self._router.remove(Route(receiver))

@@ -141,7 +141,12 @@ def _protobuf(cls: Any) -> Codec:
 def _raw_bytes(cls: type) -> Codec:
     if not issubclass(cls, bytes):
         raise TypeError("a raw message is a subclass of bytes")
-    return bytes, cls
+    return _as_it_is, cls
+
+
+def _as_it_is(payload: bytes) -> bytes:
+    """It is bytes already, and may be large: a copy would tell nobody anything new."""
+    return payload
 
 
 _CODECS: dict[str, Callable[[type], Codec]] = {

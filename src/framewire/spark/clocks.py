@@ -1,7 +1,9 @@
 """How far the clocks of nodes are apart, from messages that went both ways.
 
-The quickest message of each direction had next to nothing in its way. If the way there is as long as the way back,
-half the difference of the two is how far the clocks are apart. (It is the estimate that NTP makes.)
+No message arrives before it was sent. So the quickest from a to b tells how far the clock of b can be ahead of a's
+at most, and the quickest back how far it must be at least; ways over other nodes may tell it better. Half way
+between the two is what is believed. (Between two nodes alone it is the estimate that NTP makes.) No latency is
+negative then.
 
 Spark finds the quickest; the rest is done here, because there are only as many rows as there are pairs of nodes.
 """
@@ -9,13 +11,17 @@ Spark finds the quickest; the rest is done here, because there are only as many 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 __all__ = ["Way", "clock_skews", "clocks_ahead", "ways"]
+
+_MOST = 1000
+"""Nodes for which ways over others are looked at: that takes a second for so many, and grows with their cube."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,53 +35,61 @@ class Way:
     least_us: int
 
 
-def ways(events: DataFrame) -> list[Way]:
-    """The ways that messages took."""
+def ways(events: DataFrame) -> tuple[list[Way], set[tuple[int, bytes]]]:
+    """The ways that messages took, and the nodes that recorded anything, each with its bucket."""
     quickest = F.min(F.unix_micros("receive.at") - F.unix_micros("at"))
     found = (
-        events.where(F.col("receive").isNotNull())
-        .groupBy("context", "from_node", "to_node")
-        .agg(F.count("*").alias("hops"), quickest.alias("least_us"))
+        events.groupBy("context", "node", "to_node")
+        .agg(F.count("receive").alias("hops"), quickest.alias("least_us"))
         .collect()
     )
-    return [Way(row[0], bytes(row[1]), bytes(row[2]), row[3], row[4]) for row in found]
+    taken = [Way(row[0], bytes(row[1]), bytes(row[2]), row[3], row[4]) for row in found if row[3]]
+    return taken, {(row[0], bytes(row[1])) for row in found}
 
 
 def clock_skews(found: Iterable[Way]) -> Iterator[tuple[Way, float | None]]:
-    """For each way how far the clock at its end is ahead of the one at its beginning; None without a way back."""
-    found = sorted(found, key=lambda way: (way.context, way.from_node, way.to_node))
-    least = {(way.context, way.from_node, way.to_node): way.least_us for way in found}
-    for way in found:
-        back = least.get((way.context, way.to_node, way.from_node))
-        yield way, None if back is None else (way.least_us - back) / 2
+    """For each way how far the clock at its end is ahead of the one at its beginning; None without any way back."""
+    for part in _by_context(found).values():
+        apart = _apart(part)
+        for way in part:
+            yield way, apart.get((way.from_node, way.to_node))
 
 
-def clocks_ahead(skews: Iterable[tuple[Way, float | None]]) -> dict[tuple[int, bytes], float]:
-    """How far each node's clock is ahead of a reference of its bucket: the node that tells of most hops.
+def clocks_ahead(found: Iterable[Way]) -> dict[tuple[int, bytes], float]:
+    """How far each node's clock is ahead of a reference of its bucket: the node that sent most.
 
-    Nodes that the reference does not talk with are reached over others. One that talks in one direction only, or
-    with none that can be reached, is not there.
+    A node that cannot be reached from there, or from which there is no way back, is not there.
     """
-    known: dict[int, list[tuple[Way, float]]] = defaultdict(list)
-    for way, skew in skews:
-        if skew is not None:
-            known[way.context].append((way, skew))
-    return {(context, node): us for context, pairs in known.items() for node, us in _reached(pairs).items()}
+    ahead: dict[tuple[int, bytes], float] = {}
+    for context, part in _by_context(found).items():
+        apart = _apart(part)
+        told: dict[bytes, int] = defaultdict(int)
+        for way in part:
+            if (way.from_node, way.to_node) in apart:
+                told[way.from_node] += way.hops
+        if told:
+            reference = max(told, key=lambda node: (told[node], node))
+            ahead |= {(context, to): us for (origin, to), us in apart.items() if origin == reference}
+    return ahead
 
 
-def _reached(pairs: list[tuple[Way, float]]) -> Mapping[bytes, float]:
-    told: dict[bytes, int] = defaultdict(int)
-    for way, _ in pairs:
-        told[way.from_node] += way.hops
-    reference = max(told, key=lambda node: (told[node], node))
-    ahead = {reference: 0.0}
-    while True:
-        # The nearer, the better known; among equals the way with most hops.
-        nearest: dict[bytes, tuple[int, float]] = {}
-        for way, skew in pairs:
-            if way.from_node in ahead and way.to_node not in ahead:
-                told_by_it = (way.hops, ahead[way.from_node] + skew)
-                nearest[way.to_node] = max(nearest.get(way.to_node, told_by_it), told_by_it)
-        if not nearest:
-            return ahead
-        ahead |= {node: us for node, (_, us) in nearest.items()}
+def _by_context(found: Iterable[Way]) -> dict[int, list[Way]]:
+    parts: dict[int, list[Way]] = defaultdict(list)
+    for way in sorted(found, key=lambda way: (way.context, way.from_node, way.to_node)):
+        parts[way.context].append(way)
+    return parts
+
+
+def _apart(part: list[Way]) -> dict[tuple[bytes, bytes], float]:
+    """How far the second clock of a pair is ahead of the first, for all pairs with ways there and back."""
+    nodes = sorted({node for way in part for node in (way.from_node, way.to_node)})
+    number = {node: index for index, node in enumerate(nodes)}
+    most = np.full((len(nodes), len(nodes)), np.inf)
+    np.fill_diagonal(most, 0.0)
+    for way in part:
+        most[number[way.from_node], number[way.to_node]] = way.least_us
+    if len(nodes) <= _MOST:
+        for over in range(len(nodes)):
+            np.minimum(most, most[:, over, None] + most[None, over, :], out=most)
+    both = np.isfinite(most) & np.isfinite(most.T)
+    return {(nodes[a], nodes[b]): float(most[a, b] - most[b, a]) / 2 for a, b in np.argwhere(both)}

@@ -53,14 +53,16 @@ def _by_bucket(lake: Lake, buckets: set[int], settled_us: int) -> None:
     rows = lake.read("messages", periods.around(buckets))
     events = transfers(passages(in_contexts(rows, periods, buckets), settled)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
-        skews = list(clock_skews(ways(events)))
+        taken, recorders = ways(events)
+        skews = list(clock_skews(taken))
         known = _local(lake, _SKEWS, ((w.context, w.from_node, w.to_node, skew) for w, skew in skews))
-        aheads = _local(lake, _AHEADS, ((*at, us) for at, us in clocks_ahead(skews).items()))
+        aheads = _local(lake, _AHEADS, ((*at, us) for at, us in clocks_ahead(taken).items()))
+        recording = _local(lake, _RECORDERS, recorders)
         _side_by_side(
             lambda: lake.replace("flows", flows(events, aheads, periods), buckets),
             lambda: lake.replace("hops", hops(events, known, periods), buckets),
             lambda: lake.replace("handlings", handlings(events, periods), buckets),
-            lambda: lake.replace("losses", losses(events, settled, periods), buckets),
+            lambda: lake.replace("losses", losses(events, recording, settled, periods), buckets),
             lambda: lake.replace("tally", tally(lake.read("messages", buckets), periods), buckets),
             lambda: lake.replace("clocks", _clocks(lake, skews), buckets),
         )
@@ -87,6 +89,7 @@ def _side_by_side(*works: Callable[[], None]) -> None:
 
 _SKEWS = {"context": pa.int64(), "from_node": pa.binary(), "to_node": pa.binary(), "skew_us": pa.float64()}
 _AHEADS = {"context": pa.int64(), "node": pa.binary(), "ahead_us": pa.float64()}
+_RECORDERS = {"context": pa.int64(), "node": pa.binary()}
 _CLOCKS = {
     "context": pa.int64(),
     "from_name": pa.string(),

@@ -160,7 +160,7 @@ _DECLARED = (
     ),
     Table(
         "losses",
-        "What was sent and never received, or received and never delivered; filed under `at`.",
+        "What was sent to a recording node and not received, or received and not delivered; filed under `at`.",
         {
             **_FLOW,
             "kind": ("string", "not_received, or not_delivered: neither delivered, nor dead, nor passed on"),

@@ -62,17 +62,25 @@ def hops(events: DataFrame, skews: DataFrame, periods: Periods) -> DataFrame:
     return told.select(*map(quoted, TABLES["hops"].names))
 
 
-def losses(events: DataFrame, settled: Column, periods: Periods) -> DataFrame:
-    """The rows of ``losses``, each in the bucket of its sending or receiving."""
+def losses(events: DataFrame, recorders: DataFrame, settled: Column, periods: Periods) -> DataFrame:
+    """The rows of ``losses``, each in the bucket of its sending or receiving.
+
+    Nobody knows what a node received that records nothing at all: nothing is held to be lost on its way there.
+    """
     unreceived = (F.col("direction") == Direction.SENT) & F.col("receive").isNull() & (F.col("at") <= settled)
     kind = F.when(unreceived, "not_received").when(F.col("fate") == VANISHED, "not_delivered")
     told = events.withColumn("kind", kind).where(
         F.col("kind").isNotNull() & (periods.bucket_of(F.col("at")) == F.col("context"))
     )
-    return told.withColumns(
-        {
-            "from_name": readable(F.col("from_node")),
-            "to_name": readable(F.col("to_node")),
-            **periods.filing(F.col("context")),
-        }
-    ).select(*map(quoted, TABLES["losses"].names))
+    judged = F.broadcast(recorders.withColumnRenamed("node", "to_node"))
+    return (
+        told.join(judged, ["context", "to_node"], "left_semi")
+        .withColumns(
+            {
+                "from_name": readable(F.col("from_node")),
+                "to_name": readable(F.col("to_node")),
+                **periods.filing(F.col("context")),
+            }
+        )
+        .select(*map(quoted, TABLES["losses"].names))
+    )
