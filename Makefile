@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long chaos soak lint format bench fuzz lock clean
+.PHONY: help setup demo dashboard test test-long chaos soak lint format bench peers docs fuzz lock clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ $(READY): pyproject.toml constraints.txt setup.py src/framewire/cluster/_zmqio.c
 
 demo: $(READY) ## see what framewire does
 	$(BIN)/python examples/demo.py
+
+dashboard: $(READY) ## look at what the demo left, in a browser
+	@test -d build/demo/lake || { echo "The demo has not left a lake yet: make demo"; exit 1; }
+	$(BIN)/framewire dashboard --lake build/demo/lake
 
 test: $(READY) ## run all tests
 	$(BIN)/python -m pytest
@@ -51,6 +55,14 @@ bench: $(READY) ## measure, as ratios within one run
 	$(BIN)/python bench/capture.py
 	$(BIN)/python bench/flood.py
 	$(BIN)/python bench/spark.py --messages 1000000
+
+peers: $(READY) ## measure framewire beside what people would use instead, and write docs/benchmarks.md
+	$(BIN)/python -m bench.peers
+	$(BIN)/python -m bench.scaling
+	$(BIN)/python -m bench.page
+
+docs: $(READY) ## build the documentation as a site, into build/site
+	$(BIN)/mkdocs build --strict
 
 fuzz: $(READY) ## throw broken frames at the decoder, and hostile peers at every socket, for two minutes
 	$(BIN)/python fuzz/wire.py --seconds 60

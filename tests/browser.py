@@ -52,7 +52,7 @@ class Looked:
 
     page: Page
     problems: list[str] = field(default_factory=list)
-    """Errors and warnings of the console, exceptions of scripts, and requests that failed."""
+    """Errors and warnings of the console, exceptions of scripts, dialogs, and requests that failed."""
     requests: list[str] = field(default_factory=list)
 
     def elsewhere(self, *allowed):
@@ -105,6 +105,7 @@ def _watch(looked):
     page = looked.page
     page.on("request", lambda request: looked.requests.append(request.url))
     page.on("requestfailed", lambda request: looked.problems.append(f"failed: {request.url} {request.failure}"))
+    page.on("dialog", lambda dialog: (looked.problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
     page.on("pageerror", lambda problem: looked.problems.append(f"raised: {problem}"))
     page.on(
         "console",

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
+from tests.docs import documented
 
 import framewire
 
@@ -19,7 +21,6 @@ EXAMPLES = {
     "pipeline.py": "2x be",
     "gather.py": "3 offers; the best is Bob's: 3.99",
     "script.py": "squares: 0 1 4 9 16 25 36 49 64 81",
-    "demo.py": "nothing is left open",
 }
 
 
@@ -52,7 +53,7 @@ def test_the_code_on_the_page_runs(page, capsys):
 
 @pytest.mark.timeout(330)
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_the_example_says_what_it_should(name):  # the demo starts Spark, which takes its time on a busy machine
+def test_the_example_says_what_it_should(name):
     example = [sys.executable, "-W", "error", str(ROOT / "examples" / name)]
     done = subprocess.run(example, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
@@ -69,6 +70,30 @@ def test_links_within_the_repository_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)", prose):
         if "://" not in target:
             assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_command_line_takes_the_commands_on_the_page(page):
+    for line in documented.shown_in(page.read_text()):
+        documented.understood(line)
+    for mention in documented.mentioned_in(page.read_text()):
+        documented.known(mention)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "framewire inspekt x",
+        "framewire query 'select 1' --lak lake/",
+        "framewire query 'select 1' --lake lake/ | framewire inspect --brif",
+        "framewire pipeline run --lake lake/",
+        "framewire node --log-format yaml",
+        "framewire new a b",
+    ],
+)
+def test_a_command_that_does_not_exist_is_noticed(line):
+    with pytest.raises((AssertionError, click.UsageError)):
+        documented.understood(line)
 
 
 def test_every_guarantee_has_a_test_that_exists():

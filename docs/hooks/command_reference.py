@@ -15,15 +15,22 @@ from typing import Any
 import click
 
 from framewire.cli import main
+from framewire.operation.exits import Exit
 
-__all__ = ["commands", "on_page_markdown", "reference"]
-
-MARK = "<!-- commands -->"
+__all__ = ["commands", "on_page_markdown", "reference", "statuses"]
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """What MkDocs calls with the text of every page."""
-    return markdown.replace(MARK, reference()) if page.file.src_uri == "cli.md" else markdown
+    if page.file.src_uri != "cli.md":
+        return markdown
+    return markdown.replace("<!-- commands -->", reference()).replace("<!-- statuses -->", statuses())
+
+
+def statuses() -> str:
+    """The table of exit statuses."""
+    rows = [f"| {status.value} | {status.meaning} |" for status in Exit]
+    return "\n".join(["| status | what it means |", "|---|---|", *rows])
 
 
 def commands(group: click.Command = main, path: str = "framewire") -> Iterator[tuple[str, click.Command]]:
@@ -43,21 +50,21 @@ def reference() -> str:
 
 
 def _section(path: str, command: click.Command) -> str:
-    depth = "#" * (path.count(" ") + 2)
-    context = click.Context(command, info_name=path)
+    depth = "#" * (path.count(" ") + 2)  # they are below a heading of their own
+    context = click.Context(command, info_name=path, **command.context_settings)
     usage = " ".join([path, *command.collect_usage_pieces(context)])
     rows = [row for row in (_row(each, context) for each in command.get_params(context)) if row]
-    table = ["| option | |", "|---|---|", *rows] if rows else []
-    return "\n".join([f"{depth} {path}", *_text(command), "```text", usage, "```", "", *table])
+    table = ["", "| option | |", "|---|---|", *rows] if rows else []
+    told, example = _text(command)
+    called = ["```text", usage, "```", *table, "", '```sh title="for example"', example, "```"]
+    return "\n".join([f"{depth} {path}", told, "", *called])
 
 
-def _text(command: click.Command) -> Iterator[str]:
-    """The help of a command as Markdown; an example is a block of its own."""
-    for paragraph in dedent(command.help or "").strip().split("\n\n"):
-        flat = " ".join(line.strip() for line in paragraph.replace("\b", "").splitlines() if line.strip())
-        example = re.match(r"Example: (.*)", flat)
-        yield from ["```sh", example[1], "```"] if example else [_escaped(flat)]
-        yield ""
+def _text(command: click.Command) -> tuple[str, str]:
+    """The help of a command as Markdown, and its example."""
+    flat = [" ".join(part.replace("\b", "").split()) for part in dedent(command.help or "").strip().split("\n\n")]
+    examples = [part.removeprefix("Example: ") for part in flat if part.startswith("Example: ")]
+    return "\n\n".join(_escaped(part) for part in flat if not part.startswith("Example: ")), examples[0]
 
 
 def _row(parameter: click.Parameter, context: click.Context) -> str:
@@ -65,7 +72,7 @@ def _row(parameter: click.Parameter, context: click.Context) -> str:
     if record is None or not isinstance(parameter, click.Option) or "--help" in parameter.opts:
         return ""
     names, meaning = record
-    return f"| `{names.replace('|', chr(92) + '|')}` | {_escaped(meaning)} |"
+    return f"| `{names}` | {_escaped(meaning)} |"
 
 
 def _escaped(text: str) -> str:

@@ -98,7 +98,7 @@ def test_of_a_long_flow_the_first_messages_are_shown(lake, monkeypatch):
 def test_several_flows_that_begin_so_are_listed(lake):
     make_lake(lake, flows=[{**flow_id("3f2a9"), "filed": NEXT_DAY}])
     done = show("3f2a", "--lake", lake)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "several flows begin with 3f2a" in done.output
     assert FLOW in done.output
 
@@ -110,7 +110,7 @@ def test_a_whole_id_is_that_flow_even_if_others_begin_with_it(lake):
 
 def test_an_unknown_flow_is_told_with_what_to_do(lake):
     done = show("nope", "--lake", lake)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "no flow of" in done.output
     assert "framewire query" in done.output
 

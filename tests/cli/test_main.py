@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from click.testing import CliRunner
+from tests.docs import documented
 
 from framewire import __version__
 from framewire.cli import main
@@ -40,6 +41,15 @@ def test_help_lists_the_commands(arguments):
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0
     assert re.search("inspect +Show recorded messages", result.output)
+
+
+def test_the_help_of_every_command_has_an_example_that_the_command_takes():
+    for path, _ in documented.every_command():
+        told = CliRunner().invoke(main, [*path[1:], "--help"], terminal_width=200)
+        assert told.exit_code == 0, path
+        (example,) = re.findall(r"Example: (.*)", told.output) or [""]
+        assert " ".join(path) in example, path
+        documented.understood(example)
 
 
 def test_an_unknown_command_is_a_usage_error():

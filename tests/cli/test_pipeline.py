@@ -84,7 +84,7 @@ def test_a_continuous_pipeline_takes_in_what_comes_until_ctrl_c_and_then_sums_up
 
 def test_a_lake_that_is_not_there_is_told_in_one_paragraph(tmp_path):
     done = pipeline("status", "--lake", tmp_path / "none")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "is no lake; make one with: framewire pipeline run" in done.output
 
 

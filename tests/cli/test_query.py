@@ -122,14 +122,14 @@ def test_columns_of_one_name_are_all_in_the_json(lake):
 
 def test_an_unknown_table_is_answered_with_those_that_there_are(lake):
     done = ask("select * from flow", "--lake", lake)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "there is no table flow; the lake has messages, quarantine, hops" in done.output
 
 
 @pytest.mark.parametrize("sql", ["selec 1", "select nothing_such from flows", "select 1/'a' from flows"])
 def test_bad_sql_is_told_in_a_paragraph(lake, sql):
     done = ask(sql, "--lake", lake)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert done.output.startswith("Error: ")
     assert "Traceback" not in done.output
 
@@ -148,7 +148,7 @@ def test_nothing_but_the_lake_can_be_read(lake, tmp_path, sql):
     elsewhere = tmp_path / "secret.csv"
     elsewhere.write_text("secret\n1\n")
     done = ask(sql.format(elsewhere=elsewhere), "--lake", lake, "--json")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "only the tables of the lake can be read here" in done.output
 
 
@@ -169,7 +169,7 @@ def test_only_what_selects_is_let_through(lake, sql):
     file = next(lake.rglob("*.parquet"))
     before = {path: path.read_bytes() for path in lake.rglob("*") if path.is_file()}
     done = ask(sql.format(file=file), "--lake", lake)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "a question is one SELECT" in done.output
     assert {path: path.read_bytes() for path in lake.rglob("*") if path.is_file()} == before
 
@@ -180,7 +180,7 @@ def test_where_there_is_no_lake_one_is_told_how_to_make_it(tmp_path, there, told
     if there:
         place.mkdir()
     done = ask("select 1", "--lake", place)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert told in done.output
     assert "framewire pipeline run --captures captures/ --lake" in done.output
 
@@ -218,7 +218,7 @@ def test_a_lake_that_cannot_be_read_is_told(lake, state, told):
     (lake / "_state").mkdir()
     (lake / "_state" / "lake.json").write_text(json.dumps(state))
     done = ask("select 1 from flows", "--lake", lake)
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert told in done.output
 
 

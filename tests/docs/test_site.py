@@ -13,9 +13,10 @@ import pytest
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
 from mkdocs.exceptions import Abort
+from tests.docs import documented
 
 import framewire as fw
-from framewire.cli import main
+from framewire.operation.exits import Exit
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
@@ -74,22 +75,20 @@ def test_the_search_knows_the_pages(site):
     assert "framewire pipeline run" in index
 
 
-def every_command(command, path=("framewire",)):
-    yield path, command
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            yield from every_command(command.get_command(context, name), (*path, name))
-
-
 def test_the_command_line_reference_has_every_command_and_its_options(site):
     text = (site / "cli.html").read_text()
     places = Page(site / "cli.html").places
-    for path, command in every_command(main):
+    for path, command in documented.every_command():
         assert path == ("framewire",) or "-".join(path) in places, path
         for option in command.params:
             if isinstance(option, click.Option) and not option.hidden:
                 assert option.opts[-1] in text, (path, option.opts)
+
+
+def test_the_command_line_reference_has_every_status(site):
+    text = (site / "cli.html").read_text()
+    for status in Exit:
+        assert re.search(rf"<td>{status.value}</td>\s*<td>{re.escape(status.meaning)}</td>", text), status
 
 
 @pytest.mark.parametrize("page", PACKAGES)

@@ -56,7 +56,7 @@ def test_the_options_that_were_used_are_kept_with_the_truth(tmp_path):
 def test_a_directory_that_cannot_be_written_is_a_plain_error(tmp_path):
     (tmp_path / "file").write_text("")
     done = synth("--messages", 100, "-o", tmp_path / "file" / "made")
-    assert done.exit_code == 1
+    assert done.exit_code == 10
     assert "cannot be written" in done.output
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
 
 import click
-
-from framewire.errors import FramewireError
 
 __all__ = ["capture"]
 
@@ -35,20 +32,6 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - same
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            return super().invoke(ctx)
-        except ModuleNotFoundError as missing:
-            if (missing.name or "").partition(".")[0] not in ("pyarrow", "numpy", "pyspark"):
-                raise
-            raise click.ClickException(
-                f"this needs {missing.name}, which is not installed: pip install 'framewire[spark]'"
-            ) from None
-        except BrokenPipeError:
-            raise  # whoever read the output has seen enough
-        except (FramewireError, OSError) as problem:
-            raise click.ClickException(str(problem)) from None
 
 
 @click.group(cls=_Commands)

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from framewire.errors import UsageError
+
 __all__ = ["recover"]
 
 
@@ -24,7 +26,7 @@ def recover(path: str, spool: str | None) -> None:
 
     place = Place(path, spool=spool)
     if not (place.exists() or place.spool.exists()):
-        raise click.ClickException(f"{path}: there is no such directory of captures")
+        raise UsageError(f"{path}: there is no such directory of captures")
     failed = messages = segments = 0
     for found in recovered(place):
         if found.problem:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from framewire.errors import UsageError
+
 if TYPE_CHECKING:
     from framewire.spark.legs import Leg, Story
 
@@ -61,7 +63,7 @@ def _must_be_one(found: list[dict[str, Any]], wanted: str, lake: str) -> None:
 
     if not found:
         newest = "select flow, message, outcome from flows order by started_at desc limit 10"
-        raise click.ClickException(
+        raise UsageError(
             f"no flow of {lake} has an id that begins with {cell_text(wanted)}. It may be too new (the pipeline "
             f"has not come to it), too old (retention) or not recorded (sampling). The newest flows: "
             f'framewire query "{newest}" --lake {lake}'
@@ -72,7 +74,7 @@ def _must_be_one(found: list[dict[str, Any]], wanted: str, lake: str) -> None:
     lines = ["  " + "  ".join(cell_text(each[name]) for name in shown) for each in found[:_CANDIDATES]]
     more = ["  … and more"] if len(found) > _CANDIDATES else []
     told = "\n".join([*lines, *more])
-    raise click.ClickException(
+    raise UsageError(
         f"several flows begin with {cell_text(wanted)}, the newest first; give more of the id:\n{told}"
     )
 

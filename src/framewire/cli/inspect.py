@@ -10,9 +10,7 @@ import click
 
 from framewire.cli.findings import Finding, Tally, Verifier, find
 from framewire.cli.recordings import INPUTS, Input, Recording, Unreadable, read
-from framewire.errors import ConfigError
 from framewire.wire.codec import TtlUnit
-from framewire.wire.explaining import printable
 
 __all__ = ["inspect"]
 
@@ -63,6 +61,8 @@ def inspect(
 
     Exit status: 0 if all is well, 1 if anything is malformed, badly signed or unreadable, 2 if the command
     line or the key file is wrong.
+
+    Example: framewire inspect recorded.jsonl --only 'orders.*' --verify keys.toml
     """
     if as_json and brief:
         raise click.UsageError("--json and --brief exclude each other.")
@@ -95,17 +95,10 @@ def _recordings(files: Iterable[str], kind: Input, tally: Tally) -> Iterator[Rec
                 yield item
 
 
-class _KeyFileError(click.ClickException):
-    exit_code = 2
-
-
 def _verifier(path: str) -> Verifier:
     from framewire.security import KeyRing  # noqa: PLC0415 - only needed where there are keys
 
-    try:
-        return KeyRing.from_file(path)
-    except ConfigError as problem:
-        raise _KeyFileError("\n".join(map(printable, str(problem).splitlines()))) from None
+    return KeyRing.from_file(path)
 
 
 def _display(*, as_json: bool, brief: bool, full: bool) -> tuple[Callable[[Finding], None], int | None]:

@@ -10,44 +10,32 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 
-import click
-
-from framewire.errors import FramewireError
+from framewire.cli.settings import Wrong
+from framewire.operation.exits import Exit
 from framewire.wire.explaining import printable
 from framewire.wire.message import readable
 
 __all__ = ["cell_text", "json_text", "lake_errors", "raw_text"]
 
-_PACKAGES = ("duckdb", "pyarrow", "numpy", "pyspark")
+
+_OF_THE_QUESTION = ("BinderException", "CatalogException", "ParserException", "SyntaxException")
+"""What DuckDB raises for a condition or a question that makes no sense."""
 
 
 @contextmanager
 def lake_errors() -> Iterator[None]:
-    """Tell what went wrong with a lake in one paragraph, on which no recorded name can play tricks."""
+    """Tell what DuckDB says of a lake in one paragraph, on which no recorded name can play tricks."""
     try:
         yield
-    except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] not in _PACKAGES:
-            raise
-        raise click.ClickException(
-            f"this needs {missing.name}, which is not installed: pip install 'framewire[spark]'"
-        ) from None
-    except BrokenPipeError:
-        raise  # whoever read the output has seen enough
-    except (FramewireError, OSError) as problem:
-        raise click.ClickException(_harmless(problem)) from None
     except Exception as problem:
         # DuckDB answers while its rows are fetched, so what is wrong with a row or a file comes up only then.
         if type(problem).__module__.partition(".")[0] not in ("duckdb", "_duckdb"):
             raise
-        again = ""
+        told = str(problem).partition("\n\nLINE ")[0]  # where in a query it is; this one is ours
         if type(problem).__name__ == "IOException":
-            again = "\nThe pipeline may have replaced files of the lake meanwhile: ask again."
-        raise click.ClickException(_harmless(problem) + again) from None
-
-
-def _harmless(problem: Exception) -> str:
-    return "\n".join(map(printable, str(problem).splitlines()))
+            again = "The pipeline may have replaced files of the lake meanwhile: ask again."
+            raise Wrong(f"{told}\n{again}", Exit.FILES) from None
+        raise Wrong(told, Exit.USAGE if type(problem).__name__ in _OF_THE_QUESTION else Exit.FAILED) from None
 
 
 def raw_text(value: object) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from framewire.cli.live import chosen, one_status_each
+from framewire.cli.live import chosen
 from framewire.errors import UsageError
 from framewire.operation.apps import load_module
 from framewire.operation.observing import Seen
@@ -58,14 +58,13 @@ def letter_options(command: F) -> F:
 
 def letter(message: str, payload: str, app: str | None, replies: tuple[str, ...] = ()) -> Letter:
     """What a person has written."""
-    with one_status_each():
-        types = Types(None if app is None else load_module(app.partition(":")[0]))
-        text = sys.stdin.read() if payload == "-" else payload
-        return Letter(
-            types.payload(types.named(message), text),
-            tuple(types.named(reply).python_type for reply in replies),
-            str(uuid.uuid4()).encode(),
-        )
+    types = Types(None if app is None else load_module(app.partition(":")[0]))
+    text = sys.stdin.read() if payload == "-" else payload
+    return Letter(
+        types.payload(types.named(message), text),
+        tuple(types.named(reply).python_type for reply in replies),
+        str(uuid.uuid4()).encode(),
+    )
 
 
 def pretty(value: Any) -> str:

@@ -1,22 +1,19 @@
-"""What the commands share that ask a live cluster: joining it, looking again and again, tables, JSON, errors."""
+"""What the commands share that ask a live cluster: joining it, looking again and again, tables, JSON."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from framewire.cli.settings import Wrong, configuration
-from framewire.errors import BadBody, Expired, FramewireError, NoRoute, Unreachable, UsageError
-from framewire.operation.apps import AppError
-from framewire.operation.exits import Exit
-from framewire.operation.observing import NoClusterError, Observer, Seen
+from framewire.cli.settings import configuration
+from framewire.errors import NoRoute
+from framewire.operation.observing import Observer, Seen
 from framewire.wire.explaining import printable
 
 if TYPE_CHECKING:
@@ -28,7 +25,6 @@ __all__ = [
     "cluster_options",
     "duration",
     "join",
-    "one_status_each",
     "row",
     "table",
     "view",
@@ -37,14 +33,6 @@ __all__ = [
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
-_STATUS = {
-    NoClusterError: Exit.NO_CLUSTER,
-    AppError: Exit.APP,
-    NoRoute: Exit.NO_ROUTE,
-    Expired: Exit.NO_ANSWER,
-    Unreachable: Exit.NO_ANSWER,
-    UsageError: Exit.USAGE,
-}
 _TIMES = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
 
@@ -71,24 +59,7 @@ def join(told: dict[str, Any], main: Callable[[Observer], Awaitable[T]]) -> T:
     # What goes wrong is told by the command itself; the log of a node that only looks would say it once more.
     if not logging.getLogger("framewire").handlers:
         logging.getLogger("framewire").addHandler(logging.NullHandler())
-    with one_status_each():
-        return run(joined())
-
-
-@contextmanager
-def one_status_each() -> Iterator[None]:
-    """Tell what went wrong in one paragraph, and by the status that the command ends with."""
-    try:
-        yield
-    except FramewireError as problem:
-        status = next((status for kind, status in _STATUS.items() if isinstance(problem, kind)), Exit.FAILED)
-        raise Wrong(_told(problem), status) from None
-
-
-def _told(problem: FramewireError) -> str:
-    kind = "" if isinstance(problem, UsageError | NoClusterError | AppError) else f"{type(problem).__name__}: "
-    hint = "\nIs its codec another? --app MODULE has its type." if isinstance(problem, BadBody) else ""
-    return f"{kind}{problem}{hint}"
+    return run(joined())
 
 
 @dataclass(frozen=True, slots=True)

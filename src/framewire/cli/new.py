@@ -44,12 +44,9 @@ def new(name: str, into: Path | None) -> None:
     target = into or Path(name)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise click.UsageError(f"{target} is there already, and not empty; nothing was changed")
-    try:
-        for source, place in _PLACES.items():
-            _write(target / place.format(module=module), source, name, module)
-        (target / module / "__init__.py").touch()
-    except OSError as problem:
-        raise click.ClickException(f"{problem.filename}: {problem.strerror}") from None
+    for source, place in _PLACES.items():
+        _write(target / place.format(module=module), source, name, module)
+    (target / module / "__init__.py").touch()
     click.echo(
         f"{target} is ready. Try:\n\n  cd {target}\n  make test\n  make rendezvous    # then, in other terminals:"
     )

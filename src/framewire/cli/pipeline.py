@@ -16,7 +16,6 @@ from framewire.cli.pipeline_compact import compact
 from framewire.cli.pipeline_prune import prune
 from framewire.cli.pipeline_status import status
 from framewire.cli.traces import export_traces
-from framewire.errors import FramewireError
 
 if TYPE_CHECKING:
     from framewire.spark.pipeline import Batch, Summary
@@ -80,23 +79,16 @@ def run(
 
     Example: framewire pipeline run --captures captures/ --lake lake/ --keys keys.toml
     """
+    from framewire.security import KeyRing  # noqa: PLC0415 - Spark is only needed here
+    from framewire.spark import Pipeline, session  # noqa: PLC0415 - same
+
+    ring = None if keys is None else KeyRing.from_file(keys)
+    spark = session(master, brief=once and _are_few(captures))
     try:
-        from framewire.security import KeyRing  # noqa: PLC0415 - Spark is only needed here
-        from framewire.spark import Pipeline, session  # noqa: PLC0415 - same
-    except ModuleNotFoundError as missing:
-        told = f"the pipeline needs {missing.name}, which is not installed: pip install 'framewire[spark]'"
-        raise click.ClickException(told) from None
-    spark = None
-    try:
-        ring = None if keys is None else KeyRing.from_file(keys)
-        spark = session(master, brief=once and _are_few(captures))
         with _progress(quiet=quiet) as show:
             made = Pipeline(captures, lake, keys=ring, spark=spark, **options).run(once=once, progress=show)
-    except FramewireError as problem:
-        raise click.ClickException(str(problem)) from None
     finally:
-        if spark is not None:
-            spark.stop()
+        spark.stop()
     if as_json:
         click.echo(json.dumps(asdict(made), default=str, indent=2))
     else:

@@ -60,7 +60,8 @@ def _data(node: Seen) -> dict[str, Any]:
 def _table(seen: list[Seen]) -> Any:
     made = table(
         "node",
-        "where",
+        "address",
+        "pid>",
         "up>",
         "sent/s>",
         "handled/s>",
@@ -80,7 +81,8 @@ def _table(seen: list[Seen]) -> Any:
         row(
             made,
             node.name,
-            f"{stats.host} {stats.pid} {node.uri}",
+            node.uri.removeprefix("tcp://"),
+            stats.pid,
             duration(stats.uptime),
             *rates,
             sum(actor.queued for actor in stats.actors),

@@ -134,7 +134,7 @@ def _list_tables(sql: str | None, *, as_json: bool) -> None:
 
     chosen: Sequence[Table] = [table for table in TABLES.values() if sql in (None, table.name)]
     if not chosen:
-        raise click.ClickException(f"there is no table {sql}; the lake has {', '.join(TABLES)}")
+        raise click.UsageError(f"there is no table {sql}; the lake has {', '.join(TABLES)}")
     if as_json:
         for table in chosen:
             every = {**table.columns, **table.filed_under}

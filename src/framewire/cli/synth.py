@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from framewire.cli.settings import Wrong
 from framewire.errors import ConfigError, UsageError
+from framewire.operation.exits import Exit
 
 if TYPE_CHECKING:
     from framewire.synth import Summary
@@ -74,11 +76,8 @@ def synth(*, output: Path, quiet: bool, **wishes: Any) -> None:
 
     Example: framewire synth --messages 1000000 --nodes 8 --loss 0.001 --skew-ms 5 --seed 1 -o made-up
     """
-    try:
-        from framewire.synth import Options, synthesise  # noqa: PLC0415 - numpy and Arrow, which no help needs
-    except ModuleNotFoundError as problem:
-        missing = f"synth needs {problem.name}, which is not installed; run: pip install 'framewire[spark]'"
-        raise click.ClickException(missing) from None
+    from framewire.synth import Options, synthesise  # noqa: PLC0415 - numpy and Arrow, which no help needs
+
     try:
         options = Options(**wishes)
         with _progress(options.messages, quiet=quiet) as advance:
@@ -89,7 +88,7 @@ def synth(*, output: Path, quiet: bool, **wishes: Any) -> None:
         raise click.UsageError(str(problem)) from None
     except OSError as problem:
         where = problem.filename or output
-        raise click.ClickException(f"{where}: cannot be written: {problem.strerror or problem}") from None
+        raise Wrong(f"{where}: cannot be written: {problem.strerror or problem}", Exit.FILES) from None
     if not quiet:
         _show(summary)
 

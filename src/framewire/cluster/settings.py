@@ -52,7 +52,7 @@ class ClusterSettings:
     """The numbers of those message versions in V1 that are neither N nor N.0."""
     curve: Curve | None = None
     """The keys of CURVE: with them, nobody gets anywhere whose key is not allowed."""
-    peer_rate: float | None = None
+    peer_rate: int | None = None
     """Messages that are taken from one connection in a second; more are dropped. None for any number."""
 
     def __post_init__(self) -> None:
@@ -80,10 +80,6 @@ def _is_server(server: object) -> bool:
 
 def _seconds(value: object) -> bool:
     return isinstance(value, int | float) and value > 0 and math.isfinite(value)
-
-
-def _rate(value: object) -> bool:
-    return isinstance(value, int | float) and value >= 1 and math.isfinite(value)
 
 
 def _count(least: int) -> Callable[[object], bool]:
@@ -121,10 +117,6 @@ _RULES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("rediscover", "a positive number of seconds", _seconds),
     ("wire_version", "4 or 5", lambda value: value in (4, 5)),
     ("curve", "a Curve with key, cluster and allowed, or None", lambda value: isinstance(value, Curve | None)),
-    (
-        "peer_rate",
-        "a number of messages, at least 1, or None",
-        _or_none(_rate),
-    ),
+    ("peer_rate", "a whole number of messages, at least 1, or None", _or_none(_count(1))),
     ("versions", "a mapping of V1 versions, as bytes, to numbers of 16 bits", _numbers),
 )

@@ -82,7 +82,7 @@ def step_for(window: Window) -> int:
     if window.since is None or window.until is None:
         raise UsageError("steps of time need a beginning and an end")
     length = (window.until - window.since) // dt.timedelta(microseconds=1)
-    return next((step for step in _STEPS if length <= step * (_MOST_POINTS - 1)), length // _MOST_POINTS + 1)
+    return next((step for step in _STEPS if length <= step * (_MOST_POINTS - 1)), length // (_MOST_POINTS - 1) + 1)
 
 
 def moments(window: Window, step: int) -> Iterator[int]:

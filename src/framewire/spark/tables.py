@@ -160,10 +160,10 @@ _DECLARED = (
     ),
     Table(
         "losses",
-        "What was sent to a recording node and not received, or received and not delivered; filed under `at`.",
+        "What was sent and not received, or received and not delivered; filed under `at`.",
         {
             **_FLOW,
-            "kind": ("string", "not_received, or not_delivered: neither delivered, nor dead, nor passed on"),
+            "kind": ("string", "not_received (by a node that records), or not_delivered: nor dead, nor passed on"),
             **_WAY,
             **_ID,
             "at": ("timestamp", "when it was sent, or received for not_delivered, by that node's clock"),

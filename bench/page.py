@@ -1,0 +1,120 @@
+"""Write docs/benchmarks.md and its plots from what the benches left in bench/results: ``python -m bench.page``.
+
+All figures on the page come from there, so it can be made anew on any machine; what is said about them is in
+``bench/benchmarks.md.txt``, with a line ``{{name}}`` wherever a table or plot goes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.bars import bars
+
+RESULTS = Path("bench/results")
+PICTURES = Path("docs/pictures")
+TEXT = Path(__file__).with_name("benchmarks.md.txt")
+
+_COLUMNS = {
+    "one by one, p50": ("p50_us", "{:,.0f} µs"),
+    "p99": ("p99_us", "{:,.0f} µs"),
+    "asks/s": ("asks_per_s", "{:,.0f}"),
+    "tells/s": ("tells_per_s", "{:,.0f}"),
+    "asks/s, 1 kB": ("asks_per_s, 1 kB", "{:,.0f}"),
+    "10 kB": ("asks_per_s, 10 kB", "{:,.0f}"),
+    "1 MB": ("asks_per_s, 1 MB", "{:,.0f}"),
+    "local asks/s": ("local_asks_per_s", "{:,.0f}"),
+    "start": ("start_s", "{:.2f} s"),
+    "idle": ("idle_mb", "{:.0f} MB"),
+}
+
+
+def table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    heads = list(heads)
+    lines = [heads, ["---", *["---:"] * (len(heads) - 1)], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def picture(name: str, title: str, values: Mapping[str, float], *, logarithmic: bool = False) -> str:
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    (PICTURES / f"bench-{name}.svg").write_text(bars(title, values, logarithmic=logarithmic), encoding="utf-8")
+    return f"![{title}](pictures/bench-{name}.svg)"
+
+
+def peers(found: dict[str, Any]) -> dict[str, str]:
+    measured: dict[str, dict[str, float]] = found["peers"]
+    ordered = sorted(measured, key=lambda name: -measured[name].get("asks_per_s", 0))
+    raw = measured.get("raw pyzmq", {})
+
+    def cell(name: str, key: str, form: str) -> str:
+        value = measured[name].get(key)
+        return "" if value is None else form.format(value)
+
+    def of(key: str) -> dict[str, float]:
+        there = {name: measured[name][key] for name in ordered if key in measured[name]}
+        return dict(sorted(there.items(), key=lambda item: item[1], reverse=key != "p50_us"))
+
+    rows = [[name, *(cell(name, key, form) for key, form in _COLUMNS.values())] for name in ordered]
+    ratios = [
+        [name, *(f"{measured[name][key] / raw[key]:.2f}" for key in ("p50_us", "asks_per_s", "tells_per_s"))]
+        for name in ordered
+        if raw and "asks_per_s" in measured[name]
+    ]
+    goals = [
+        [goal["what"], f"{goal['ratio']:.2f}", f"{goal['goal']:g}", "yes" if goal["met"] else "**no**"]
+        for goal in found["goals"]
+    ]
+    left_out = "\n".join(f"- {name}: {why}" for name, why in found["left_out"].items())
+    return {
+        "machine": f"{found['machine']}; medians of {found['rounds']} rounds",
+        "peers": table(["", *_COLUMNS], rows),
+        "ratios": table(["of raw pyzmq", "p50", "asks", "tells"], ratios),
+        "goals": table(["goal", "reached", "wanted", "met"], goals),
+        "left_out": f"Left out:\n\n{left_out}" if left_out else "Nothing was left out.",
+        "asks": picture("asks", "asks a second, 1,000 outstanding, 100 bytes", of("asks_per_s")),
+        "tells": picture("tells", "tells a second, 100 bytes", of("tells_per_s")),
+        "p50": picture("p50", "one ask after the other: µs, median", of("p50_us"), logarithmic=True),
+    }
+
+
+def scaling(found: dict[str, Any]) -> dict[str, str]:
+    drawn = [
+        picture(f"scaling-{number}", title, {f"{name} ": value for name, value in rows.items()})
+        for number, (title, rows) in enumerate(found["curves"].items())
+    ]
+    return {"scaling": "\n\n".join(drawn)}
+
+
+def spark(found: dict[str, Any]) -> dict[str, str]:
+    rows = [[f"{row['what']}", *(f"{row[key]}" for key in ("rows", "seconds", "ratio"))] for row in found["rows"]]
+    return {"spark": table(["", "messages", "seconds", "times the scan"], rows)}
+
+
+SOURCES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
+    "peers": peers,
+    "scaling": scaling,
+    "spark": spark,
+}
+
+
+def main() -> None:
+    argparse.ArgumentParser(prog="python -m bench.page", description=__doc__.partition("\n")[0]).parse_args()
+    parts: dict[str, str] = {}
+    for name, made in SOURCES.items():
+        path = RESULTS / f"{name}.json"
+        if path.exists():
+            parts |= made(json.loads(path.read_text(encoding="utf-8")))
+    text = TEXT.read_text(encoding="utf-8")
+    missing = [name for name in re.findall(r"\{\{(\w+)\}\}", text) if name not in parts]
+    if missing:
+        raise SystemExit(f"bench/results lacks what {', '.join(missing)} is made from: run the benches first")
+    page = re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], text)
+    Path("docs/benchmarks.md").write_text(page, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

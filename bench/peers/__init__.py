@@ -1,0 +1,1 @@
+"""framewire beside what people would use instead: ``make peers``."""

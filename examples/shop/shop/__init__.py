@@ -1,0 +1,1 @@
+"""A small shop: five departments that talk by messages, on as many nodes as you like."""

@@ -1,0 +1,1 @@
+"""The demo: one day of the shop next door, told with figures that are checked. `examples/demo.py` starts it."""

@@ -1,0 +1,69 @@
+"""Where nodes stand in a drawing: those that talk much close together, none upon another, and always the same.
+
+Nodes push each other away and edges pull, from a circle on, with less and less force. There is no chance in it: the
+same cluster looks the same tomorrow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+__all__ = ["HIGH", "WIDE", "placed"]
+
+WIDE, HIGH = 1000.0, 560.0
+_MARGIN_X, _MARGIN_Y = 90.0, 60.0
+_STEPS = 140
+_SLACK = 1e-6
+
+
+def placed(nodes: Sequence[str], edges: Mapping[tuple[str, str], float]) -> dict[str, tuple[float, float]]:
+    """The places of some nodes; the numbers are how strongly a pair pulls, from 0 to 1."""
+    names = sorted(nodes)
+    if not names:
+        return {}
+    if len(names) == 1:
+        return {names[0]: (WIDE / 2, HIGH / 2)}
+    turn = 2 * math.pi / len(names)
+    x = [math.cos(turn * at - math.pi / 2) for at in range(len(names))]
+    y = [math.sin(turn * at - math.pi / 2) for at in range(len(names))]
+    index = {name: at for at, name in enumerate(names)}
+    pulls: dict[tuple[int, int], float] = {}
+    for (one, other), pull in edges.items():
+        if one in index and other in index and one != other:
+            pair = (min(index[one], index[other]), max(index[one], index[other]))
+            pulls[pair] = max(pulls.get(pair, 0.0), pull)
+    apart = 2.0 / math.sqrt(len(names))
+    for step in range(_STEPS):
+        _step(x, y, pulls, apart, 0.12 * (1 - step / _STEPS))
+    return dict(zip(names, zip(_fitted(x, _MARGIN_X, WIDE), _fitted(y, _MARGIN_Y, HIGH), strict=True), strict=True))
+
+
+def _step(
+    x: list[float], y: list[float], pulls: Mapping[tuple[int, int], float], apart: float, most: float
+) -> None:
+    count = len(x)
+    dx, dy = [0.0] * count, [0.0] * count
+    for one in range(count):
+        for other in range(one):
+            away_x, away_y = x[one] - x[other], y[one] - y[other]
+            square = away_x * away_x + away_y * away_y + _SLACK
+            force = apart * apart / square - pulls.get((other, one), 0.0) * math.sqrt(square) / apart
+            dx[one] += away_x * force
+            dy[one] += away_y * force
+            dx[other] -= away_x * force
+            dy[other] -= away_y * force
+    for at in range(count):
+        # Those that nothing pulls would drift away for ever.
+        dx[at] -= 0.3 * x[at]
+        dy[at] -= 0.3 * y[at]
+        length = math.hypot(dx[at], dy[at]) + _SLACK
+        x[at] += dx[at] / length * min(length, most)
+        y[at] += dy[at] / length * min(length, most)
+
+
+def _fitted(values: list[float], margin: float, size: float) -> list[float]:
+    least, most = min(values), max(values)
+    if most - least < _SLACK:
+        return [size / 2] * len(values)
+    return [round(margin + (value - least) / (most - least) * (size - 2 * margin), 1) for value in values]

@@ -1,0 +1,188 @@
+"""One pair of eyes on the live cluster, for everyone who looks at the dashboard.
+
+A node that only looks joins once and asks every node how it is, again and again. What it found is kept for a few
+minutes: rates as short lines, and nodes that are gone with the time when they were last seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime as dt
+import time
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from framewire.config import Configuration
+from framewire.errors import FramewireError
+from framewire.node.reports import ActorStats, HandlerStats, NodeStats
+from framewire.operation.observing import Observer, Seen
+
+__all__ = ["Gone", "Handled", "Look", "Watch", "is_theirs"]
+
+EVERY = 2.0
+"""Seconds between looks."""
+_AGAIN = 3.0
+"""Seconds after which a cluster that could not be joined is tried again."""
+_POINTS = 90
+_MOST_LINES = 5_000
+_MOURNED = 300.0
+"""Seconds for which a node that is gone is still shown."""
+_PENDING, _LETTERS = 100, 100
+_SERVICE = ("KINO.", "FRAMEWIRE.")
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """A node that was there, and when it was last seen."""
+
+    name: str
+    uri: str
+    last_seen: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Handled:
+    """A handler on a node, and how much it does a second."""
+
+    node: str
+    actor: ActorStats
+    handler: HandlerStats
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at the cluster found."""
+
+    number: int
+    at: dt.datetime | None
+    nodes: tuple[Seen, ...] = ()
+    gone: tuple[Gone, ...] = ()
+    handlers: tuple[Handled, ...] = ()
+    problem: str = ""
+    """Why there is nothing to see, and what to do about it."""
+
+    @property
+    def stats(self) -> list[NodeStats]:
+        """What the nodes say that say anything."""
+        return [node.stats for node in self.nodes if node.stats is not None]
+
+    def total(self, name: str) -> float:
+        """A rate of all nodes together."""
+        return sum(stats.rates.get(name, 0.0) for stats in self.stats)
+
+
+@dataclass(slots=True)
+class _Lines:
+    """Values of the last minutes, by what they are of; of too many, the least recently told are dropped."""
+
+    kept: dict[tuple[str, ...], deque[float]] = field(default_factory=dict)
+
+    def add(self, of: tuple[str, ...], value: float) -> None:
+        line = self.kept.pop(of, None)
+        if line is None:
+            line = deque(maxlen=_POINTS)
+        line.append(value)
+        self.kept[of] = line
+        while len(self.kept) > _MOST_LINES:
+            del self.kept[next(iter(self.kept))]
+
+
+class Watch:
+    """Looks at the cluster that a configuration names, in the background; ``look`` is the last that was seen."""
+
+    def __init__(self, config: Configuration, *, every: float = EVERY, wait: float = 5.0) -> None:
+        self.look = Look(0, None)
+        self._config, self._every, self._wait = config, every, wait
+        self._lines = _Lines()
+        self._counts: dict[tuple[str, ...], tuple[float, int]] = {}
+        self._seen: dict[str, tuple[str, float]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    def line(self, *of: str) -> tuple[float, ...]:
+        """A value of the last minutes: of a node and a rate, of a handler, or of all nodes."""
+        return tuple(self._lines.kept.get(of, ()))
+
+    def start(self) -> None:
+        """Look from now on."""
+        self._task = asyncio.create_task(self._run(), name="framewire dashboard")
+
+    async def stop(self) -> None:
+        """Look no more, and leave the cluster."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with Observer(self._config, wait=self._wait, timeout=self._every) as observer:
+                    await self._watch(observer)
+            except (FramewireError, OSError) as problem:
+                self._publish([], str(problem))
+            await asyncio.sleep(_AGAIN)
+
+    async def _watch(self, observer: Observer) -> None:
+        while True:
+            began = time.monotonic()
+            try:
+                found = await observer.everyone() or await observer.find()
+                self._publish(await observer.look(found, pending=_PENDING, letters=_LETTERS), "")
+            except FramewireError as problem:
+                self._publish([], str(problem))
+            await asyncio.sleep(max(0.0, self._every - (time.monotonic() - began)))
+
+    def _publish(self, nodes: Iterable[Seen], problem: str) -> None:
+        nodes = tuple(nodes)
+        handlers = tuple(self._handled(nodes))
+        look = Look(self.look.number + 1, dt.datetime.now(dt.UTC), nodes, self._gone(nodes), handlers, problem)
+        for name in ("sent", "handled", "failed"):
+            self._lines.add(("all", name), look.total(name))
+            for node in nodes:
+                if node.stats is not None:
+                    self._lines.add((node.name, name), node.stats.rates.get(name, 0.0))
+        for name, value in _gauges(look.stats):
+            self._lines.add(("all", name), value)
+        self.look = look
+
+    def _gone(self, nodes: tuple[Seen, ...]) -> tuple[Gone, ...]:
+        now = time.time()
+        here = {node.name: (node.uri, now) for node in nodes}
+        known = self._seen | here
+        self._seen = {name: (uri, at) for name, (uri, at) in known.items() if now - at < _MOURNED}
+        return tuple(
+            Gone(name, uri, dt.datetime.fromtimestamp(at, dt.UTC))
+            for name, (uri, at) in sorted(self._seen.items())
+            if name not in here
+        )
+
+    def _handled(self, nodes: tuple[Seen, ...]) -> Iterable[Handled]:
+        now = time.monotonic()
+        counts: dict[tuple[str, ...], tuple[float, int]] = {}
+        for node in nodes:
+            for actor in node.stats.actors if node.stats is not None else ():
+                for handler in filter(is_theirs, actor.handlers):
+                    of = (node.name, actor.identity, handler.name, handler.message)
+                    before = self._counts.get(of)
+                    counts[of] = (now, handler.handled)
+                    # A node that was started again under its name counts from nothing.
+                    fewer = before is None or handler.handled < before[1]
+                    rate = 0.0 if before is None or fewer else (handler.handled - before[1]) / (now - before[0])
+                    self._lines.add(of, rate)
+                    yield Handled(node.name, actor, handler, rate)
+        self._counts = counts
+
+
+def _gauges(stats: list[NodeStats]) -> Iterable[tuple[str, float]]:
+    yield "nodes", len(stats)
+    yield "queued", sum(actor.queued for each in stats for actor in each.actors)
+    yield "pending", sum(each.totals.get("pending", 0) for each in stats)
+    yield "dead", sum(sum(each.dead_letters.values()) for each in stats)
+
+
+def is_theirs(handler: HandlerStats) -> bool:
+    """Whether a handler is the program's, and not one by which nodes run the cluster."""
+    return not handler.message.startswith(_SERVICE)
