@@ -51,17 +51,17 @@ def test_the_code_on_the_page_runs(page, capsys):
     assert "Traceback" not in capsys.readouterr().out
 
 
-@pytest.mark.timeout(330)
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_the_example_says_what_it_should(name):
     example = [sys.executable, "-W", "error", str(ROOT / "examples" / name)]
-    done = subprocess.run(example, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(example, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert EXAMPLES[name] in done.stdout
 
 
 def test_every_example_is_run():
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+    by_others = {"demo.py"}  # tests/examples
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} - by_others == set(EXAMPLES)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
