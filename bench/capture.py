@@ -56,7 +56,7 @@ class Nowhere:
     def open(self, node):
         pass
 
-    def record(self, direction, peer, frames, reason=None):
+    def record(self, direction, peer, frames, reason=None, at=0):
         pass
 
     def close(self):

@@ -32,7 +32,7 @@ def main(*, no_spark: bool, seed: int) -> None:
     """Tell what framewire does by what happens in a small shop.
 
     It leaves a lake in build/demo/lake and a report in demo-report.html, below the working directory, and nothing
-    else. Exit status: 0, or 1 if something was not as it must be, 130 or 143 if it was interrupted.
+    else. Exit status: 0, or 1 if something was not as it must be, 129, 130 or 143 if it was interrupted.
 
     Example: python examples/demo.py --no-spark
     """
@@ -54,7 +54,7 @@ async def _told(stage: Stage, options: Options) -> int:
         received.append(number)
         telling.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, interrupted, number)
     try:
         await telling

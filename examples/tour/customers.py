@@ -14,6 +14,7 @@ from shop.messages import Count, Counted, Order, Place, Present, RollCall, Shipp
 
 import framewire as fw
 from framewire.cluster.route_requests import MessageRoutes, RequestMessageRoutes
+from tour.premises import NODES
 from tour.stage import BrokenPromiseError
 
 __all__ = ["ORDERS", "PIANOS", "Account", "Customers"]
@@ -23,7 +24,7 @@ PIANOS = 3
 _AT_A_TIME = 12
 _ARTICLES = ("tea", "cup", "tea")
 _NAMES = ("Ada", "Alan", "Grace", "Edsger", "Barbara", "Tony")
-DEPARTMENTS = 5
+_DEPARTMENTS = 5
 
 
 @dataclass(slots=True)
@@ -36,8 +37,8 @@ class Account:
     declined: list[str] = field(default_factory=list)
     """The orders that no bank would pay for."""
     pianos: list[str] = field(default_factory=list)
-    longest: float = 0.0
-    """Seconds that the slowest of all orders took."""
+    took: dict[str, float] = field(default_factory=dict)
+    """Seconds until each order that was shipped was answered."""
     unreachable: int = 0
     """Questions that ended because nobody was there any more."""
     departments: dict[str, int] = field(default_factory=dict)
@@ -60,7 +61,7 @@ class Customers:
         deadline = time.monotonic() + seconds
         while True:
             found = await self._hub.ask(wanted, MessageRoutes, to_node=self._node.identity)
-            if len(found.external) == DEPARTMENTS - 1:  # two departments are on one node
+            if len(found.external) == len(NODES):
                 return
             if time.monotonic() > deadline:
                 raise BrokenPromiseError(f"of the shop, only {len(found.external)} nodes were found")
@@ -92,17 +93,17 @@ class Customers:
                     raise BrokenPromiseError(f"order {number} was answered with {shipped}")
                 self.account.outcomes["completed"] += 1
                 self.account.shipped += 1
-                self.account.longest = max(self.account.longest, time.perf_counter() - began)
+                self.account.took[_flow(number)] = time.perf_counter() - began
 
     async def call_the_roll(self, occasion: str, times: int = 1) -> None:
         """A broadcast: every department answers, and tells how much it has done."""
         for number in range(1, times + 1):
             flow = f"roll-call-{occasion}-{number:02}".encode()
-            present = await self._hub.gather(RollCall(), Present, stop_after=DEPARTMENTS, correlation_id=flow)
+            present = await self._hub.gather(RollCall(), Present, stop_after=_DEPARTMENTS, correlation_id=flow)
             self.account.departments = {each.department: each.handled for each in present}
-            if len(self.account.departments) != DEPARTMENTS:
+            if len(self.account.departments) != _DEPARTMENTS:
                 raise BrokenPromiseError(
-                    f"of {DEPARTMENTS} departments, {', '.join(self.account.departments)} answered"
+                    f"of {_DEPARTMENTS} departments, {', '.join(self.account.departments)} answered"
                 )
             self.account.outcomes["completed"] += 1
 

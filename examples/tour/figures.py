@@ -15,8 +15,10 @@ from tour.customers import Account
 
 __all__ = ["Figure", "Lake", "figures", "opened", "shown"]
 
+# Of what was lost the lake may know that whoever asked was told so, or not: that is lost, not failed.
 _FLOWS = """
-select count(*) from flows where outcome = '{}' and message not like 'KINO.%' and message not like 'FRAMEWIRE.%'"""
+select count(*) from flows where outcome = '{}' and message not like 'KINO.%' and message not like 'FRAMEWIRE.%'
+and flow not in (select flow from losses where flow is not null)"""
 _LOST = "select count(*) from losses"
 _HANDLED = "select coalesce(sum(delivered), 0) from handlers where message = '{}'"
 _REFUSED = "select coalesce(sum(rows), 0) from audit where signature_state = 'invalid'"
@@ -70,8 +72,9 @@ class Lake:
         return Edge(*self._one(f"select from_name, to_name, message, p95_us {asked}"))
 
     def slowest_flow(self) -> tuple[str, float]:
-        """The order that took longest, and its seconds."""
-        asked = "select flow, duration_us / 1e6 from flows where flow like 'order-%' order by 2 desc limit 1"
+        """The flow that took longest of those that were completed and began with an order, and its seconds."""
+        orders = "outcome = 'completed' and flow like 'order-%'"
+        asked = f"select flow, duration_us / 1e6 from flows where {orders} order by 2 desc limit 1"  # noqa: S608
         flow, seconds = self._one(asked)
         return flow, seconds
 

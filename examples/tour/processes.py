@@ -64,8 +64,14 @@ class Program:
 
     @property
     def status(self) -> int | None:
-        """How it ended; None while it runs."""
-        return self._process.poll()
+        """How it ended; None while it runs.
+
+        It is only looked at: until ``close``, its number is not given to anybody else, whom a signal might hit.
+        """
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
     @property
     def pid(self) -> int:
@@ -84,7 +90,7 @@ class Program:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, number)
 
-    async def said(self, pattern: str, seconds: float = 30) -> re.Match[str]:
+    async def said(self, pattern: str, seconds: float = 60) -> re.Match[str]:
         """Wait until it has written something."""
         found: list[re.Match[str]] = []
 
@@ -97,21 +103,30 @@ class Program:
             raise BrokenPromiseError(f"{self.name} ended with status {self.status}: {self.last_words()}")
         return found[0]
 
-    async def ended(self, seconds: float = 30) -> int:
+    async def ended(self, seconds: float = 60) -> int:
         """Wait for its end; its status."""
-        await eventually(
-            lambda: self.status is not None, seconds, lambda: f"{self.name} does not end: {self.last_words()}"
-        )
-        return self._process.returncode
+        status: list[int | None] = []
+
+        def looked() -> bool:
+            status.append(self.status)
+            return status[-1] is not None
+
+        await eventually(looked, seconds, lambda: f"{self.name} does not end: {self.last_words()}")
+        return status[-1] or 0
 
     def last_words(self) -> str:
         """The end of what it wrote, for when something went wrong."""
         return last_words(self.output + self.complaints)
 
     def close(self) -> None:
-        """End what is left of it: nobody of its group remains."""
+        """End what is left of it, and wait until nobody of its group remains."""
         self.signal(signal.SIGKILL)
         self._process.wait()
+        deadline = time.monotonic() + _GRACE
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                os.killpg(self.pid, 0)
+                time.sleep(_LOOK)
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -133,7 +148,7 @@ class Processes:
             process = subprocess.Popen(  # noqa: S603 - our own programs
                 [sys.executable, *command],
                 cwd=cwd,
-                env={**_environment(), "PYTHONPATH": str(cwd), **(also or {})},
+                env={**_environment(), **(also or {})},
                 stdin=subprocess.PIPE if listens else subprocess.DEVNULL,
                 stdout=said,
                 stderr=log,

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -66,13 +67,20 @@ class Stage:
         if slow and not self._console.is_terminal:
             self._line("…", "dim", doing, "")
         try:
-            with self._console.status(f"[dim]{escape(doing)}[/]", spinner="dots"):
+            with self._spinner(doing):
                 yield step
         except BaseException as problem:
             if isinstance(problem, Exception):
                 self._line("✗", "bold red", doing, "")
             raise
         self._line("✓", "green", step.told, f"{time.monotonic() - began:.1f} s")
+
+    def _spinner(self, doing: str) -> Progress:
+        """What is being done, and for how long: gone when it is done."""
+        columns = (TextColumn(" "), SpinnerColumn(), TextColumn("[dim]{task.description}"), TimeElapsedColumn())
+        spinner = Progress(*columns, console=self._console, transient=True, disable=not self._console.is_terminal)
+        spinner.add_task(escape(doing), total=None)
+        return spinner
 
     def say(self, text: str) -> None:
         self._console.print(Padding(Text(text), (0, 0, 0, _INDENT)), highlight=False)

@@ -18,9 +18,8 @@ from framewire.wire import decode, encode
 from tour.processes import eventually
 
 __all__ = [
-    "ARCHIVED",
-    "DAMAGED",
     "Recording",
+    "Recordings",
     "Wire",
     "forged_charges",
     "put_into_archive",
@@ -28,10 +27,6 @@ __all__ = [
     "wire_to",
 ]
 
-ARCHIVED = 2
-"""Recordings that are whole: one in V1, one in V4."""
-DAMAGED = 2
-"""Those that come after, and are no messages any more."""
 _RECORDED = Path(__file__).with_name("recordings.jsonl")
 
 
@@ -43,18 +38,28 @@ class Recording:
     frames: list[bytes]
 
 
-def recordings() -> list[Recording]:
-    """An order in V1, one in V4, and two that were damaged."""
+@dataclass(frozen=True, slots=True)
+class Recordings:
+    """What is left of other times: two of each, the first in V1 and the second in V4 where they are whole."""
+
+    orders: list[Recording]
+    archived: list[Recording]
+    damaged: list[Recording]
+
+
+def recordings() -> Recordings:
+    """The recordings that lie beside this module."""
     lines = [json.loads(line) for line in _RECORDED.read_text().splitlines()]
-    return [Recording(line["name"], [bytes.fromhex(frame) for frame in line["frames"]]) for line in lines]
+    found = [Recording(line["name"], [bytes.fromhex(frame) for frame in line["frames"]]) for line in lines]
+    return Recordings(found[:-4], found[-4:-2], found[-2:])
 
 
 def put_into_archive(captures: Path) -> None:
-    """Put the old recordings that are whole among the captures, as if they had been captured."""
+    """Put recordings among the captures, as if they had been captured there."""
     archive = fw.Capture(captures)
     archive.open(b"archive")
     try:
-        for each in recordings()[:ARCHIVED]:
+        for each in recordings().archived:
             archive.record("delivered", b"archive", each.frames)
     finally:
         archive.close()

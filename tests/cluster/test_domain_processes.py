@@ -151,7 +151,7 @@ def test_a_recorded_message_that_is_sent_again_is_counted_and_not_handled(domain
         def open(self, _):
             pass
 
-        def record(self, direction, _, frames, __=None):
+        def record(self, direction, _, frames, __=None, ___=0):
             if direction == "received" and decode(frames).identity == b"pay.charge":
                 self.frames = list(frames)
 

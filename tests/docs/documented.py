@@ -45,7 +45,7 @@ def understood(line):
     calls = [call for each in nested or [line] for call in _calls(each)]
     assert calls, line
     for words in calls:
-        _takes(main, words)
+        _takes(main, [word for word in words if word != "--debug"])  # which can be anywhere
 
 
 def known(mention):
@@ -59,7 +59,10 @@ def known(mention):
         found = command.get_command(click.Context(command), name)
         assert found is not None, f"{mention}: there is no command {name}"
         command = found
-    options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {"--help"}
+    options = {name for each in command.params for name in (*each.opts, *each.secondary_opts)} | {
+        "--debug",
+        "--help",
+    }
     for word in words:
         if re.match(r"--[a-z]", word):
             assert word.partition("=")[0] in options, f"{mention}: {command.name} has no {word}"
@@ -88,7 +91,7 @@ def _takes(command, words):
         value = given.get(parameter.name)
         if isinstance(value, str):
             _fits(parameter, value, context)
-        if parameter.required and not isinstance(command, click.Group):
+        if parameter.required and not isinstance(command, click.Group) and "--help" not in words:
             assert isinstance(value, str | list | tuple), f"{words}: {parameter.name} is missing"
     if isinstance(command, click.Group) and rest:
         found = command.get_command(context, rest[0])

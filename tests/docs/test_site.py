@@ -1,9 +1,6 @@
 """The documentation as a site: built as CI builds it, every warning an error, and looked at as a reader would."""
 
-import os
 import re
-import subprocess
-import sys
 from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
@@ -29,18 +26,6 @@ PACKAGES = {
 }
 ELSEWHERE = {"Capture", "KeyRing", "DomainKey", "Curve", *import_module("framewire.errors").__all__, "__version__"}
 """Names of framewire that are told of on the pages of the packages that they come from."""
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    target = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(target)]
-    quiet = os.environ | {
-        "NO_MKDOCS_2_WARNING": "1"
-    }  # the theme's word about its own future, which is no fault of ours
-    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, text=True, timeout=110, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    return target
 
 
 class Page(HTMLParser):

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from tests.docs.documented import shown_in, understood
+
 SHOP = Path(__file__).parents[2] / "examples" / "shop"
 
 
@@ -33,3 +36,8 @@ def test_the_shops_own_tests_pass():
 def test_its_configuration_is_right():
     done = ran("framewire", "config", "check")
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("line", list(shown_in((SHOP / "README.md").read_text())))
+def test_the_commands_of_its_readme_exist(line):
+    understood(line)

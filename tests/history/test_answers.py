@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 from tests.history.known import EXCEPTION, HOUR, PAY, RESERVE, RESERVED, began, flow_name, naive
-from tests.spark.lake_rows import make_lake
+from tests.spark.lake_rows import after, flow_id, make_lake
 
 from framewire.errors import UsageError
 from framewire.history import FlowSearch, History, Outcomes, Window
@@ -90,6 +90,14 @@ def test_latency_over_time_has_points_without_traffic(history):
     assert quiet[0].p50_us is None
     (first,) = [point for point in course.points if point.at == naive(240_000)]
     assert (first.hops, first.p50_us, first.p99_us) == (2, 1000, 1000)
+
+
+def test_hops_that_their_senders_dated_before_all_flows_are_told(tmp_path):
+    hops = [{"sent_at": after(at), "latency_us": 1.0} for at in (-5000, 5000)]
+    flows = [{**flow_id("one"), "started_at": after(0), "ended_at": after(1)}]
+    make_lake(tmp_path / "lake", hops=hops, flows=flows)
+    with History(str(tmp_path / "lake")) as history:
+        assert sum(point.hops for point in history.latency().points) == 2
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,15 @@ def lake(tmp_path):
 
 
 def add_flow(lake, name):
-    make_lake(lake, flows=[{**flow_id(name), "outcome": "completed", "started_at": after(1), "ended_at": after(2)}])
+    """One more flow, moved into place when it is whole, as the pipeline does."""
+    aside = lake.with_name("aside")
+    make_lake(
+        aside, flows=[{**flow_id(name), "outcome": "completed", "started_at": after(1), "ended_at": after(2)}]
+    )
+    for path in aside.rglob("*.parquet"):
+        place = lake / path.relative_to(aside)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(place)
 
 
 def test_what_a_pipeline_adds_is_seen_within_seconds(lake):
@@ -64,6 +72,7 @@ def test_a_damaged_file_is_told_once_and_clearly(lake, content, name):
     assert name in str(told.value)
     assert "framewire pipeline run" in str(told.value)
     assert "\n" not in str(told.value)
+    assert "read_parquet" not in str(told.value)
 
 
 def test_a_damaged_file_spoils_stories_as_clearly(lake):
@@ -100,6 +109,18 @@ def test_many_threads_may_ask_while_the_lake_grows(lake):
         for seen in threads.map(ask, range(4)):
             assert seen == sorted(seen)
         assert history.summary().flows.all == 17
+
+
+def test_what_is_opened_anew_is_closed_again(lake, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    clock = Clock()
+    with History(str(lake), clock=clock) as history:
+        for turn in range(3):
+            add_flow(lake, f"new {turn}")
+            clock.now += 3
+            assert history.summary().flows.all == 13 + turn
+            assert len(list(tmp_path.glob("framewire-*"))) == 1
+    assert list(tmp_path.glob("framewire-*")) == []
 
 
 def test_a_closed_history_says_so(lake):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import msgspec
@@ -38,18 +39,39 @@ class Notes:
         self.node = b""
         self.closed = 0
         self.kept: list[tuple[str, bytes, tuple[bytes, ...], str | None]] = []
+        self.times: list[int] = []
 
     def open(self, node: bytes) -> None:
         self.node = node
 
-    def record(self, direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None) -> None:
+    def record(
+        self, direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None, at: int = 0
+    ) -> None:
         self.kept.append((direction, peer, tuple(frames), reason))
+        self.times.append(at)
 
     def close(self) -> None:
         self.closed += 1
 
     def seen(self) -> list[tuple[str, str]]:
         return [(direction, str(decode(list(frames)).message_id)) for direction, _, frames, _ in self.kept]
+
+
+def test_what_is_sent_has_the_time_from_before_it_went():
+    async def main():
+        there = Notes()
+        async with Cluster() as cluster:
+            handler = await cluster.join(recorder=there)
+            await handler.host(Oracle())
+            asker = await cluster.join()
+            before = time.time_ns()
+            assert (await asker.hub.ask(Question("why"), Answer)).text == "WHY"
+        assert [bool(at) for at in there.times] == [False, False, True], (
+            "of what is received and delivered it is now"
+        )
+        assert before <= there.times[-1] <= time.time_ns()
+
+    run(main())
 
 
 def test_a_question_to_another_node_is_recorded_where_it_leaves_and_where_it_comes():

@@ -2,7 +2,7 @@
 
 import datetime as dt
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import pytest
 from hypothesis import given
@@ -97,6 +97,22 @@ def test_edges_are_as_wide_as_their_traffic_and_marked_by_what_went_wrong():
     )
     assert wide > narrow
     assert "25 · 5 ✗" in svg
+
+
+def test_no_label_of_an_edge_covers_another():
+    names = "abcd"
+    edges = [
+        Edge(one, other, Traffic(None, 1000, 1000, 0, 0, 100), ())
+        for one in names
+        for other in names
+        if one != other
+    ]
+    svg = written(topology_picture(Topology(ALWAYS, tuple(Node(name, 1, 1, 1, 0) for name in names), tuple(edges))))
+    grounds = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="16" rx="8"', svg)
+    boxes = [tuple(map(float, each)) for each in grounds]
+    assert len(boxes) == 12
+    for (x1, y1, w1), (x2, y2, w2) in combinations(boxes, 2):
+        assert x1 + w1 <= x2 + 0.1 or x2 + w2 <= x1 + 0.1 or abs(y1 - y2) >= 15.9
 
 
 @pytest.mark.parametrize(

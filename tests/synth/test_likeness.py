@@ -70,7 +70,7 @@ class Notes:
     def open(self, node):
         self.node = node
 
-    def record(self, direction, peer, frames, reason=None):
+    def record(self, direction, peer, frames, reason=None, at=0):  # noqa: ARG002 - a recorder's
         self.kept.append((self.node, direction, peer, tuple(frames), reason))
 
     def close(self):

@@ -37,7 +37,9 @@ _PIECE_WEIGHT = _PIECE * (_RECORD + 30 * _FRAME)
 class Take(Protocol):
     """What a node calls with each message."""
 
-    def __call__(self, direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None) -> None: ...
+    def __call__(
+        self, direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None, at: int = 0
+    ) -> None: ...
 
 
 class Waiting:
@@ -84,11 +86,13 @@ class Waiting:
 
     def taker(self) -> Take:
         """The function that takes messages in."""
-        frames_of, at, directions, peers, reasons, counts = _adders(self._records)
+        frames_of, times, directions, peers, reasons, counts = _adders(self._records)
         now = time.time_ns
 
-        def record(direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None) -> None:
-            nonlocal frames_of, at, directions, peers, reasons, counts
+        def record(
+            direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None, at: int = 0
+        ) -> None:
+            nonlocal frames_of, times, directions, peers, reasons, counts
             count = len(frames)
             if 2 < count <= _FEW_FRAMES:
                 weight = _RECORD + count * _FRAME + len(frames[2]) + len(frames[-1])
@@ -98,9 +102,9 @@ class Waiting:
             if self._put > self._mark:
                 if not self._admit(weight):
                     return
-                frames_of, at, directions, peers, reasons, counts = _adders(self._records)
+                frames_of, times, directions, peers, reasons, counts = _adders(self._records)
             frames_of(frames)
-            at(now())
+            times(at or now())
             directions(direction)
             peers(peer)
             reasons(reason)
@@ -110,9 +114,11 @@ class Waiting:
         if chosen is None:
             return record
 
-        def record_chosen(direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None) -> None:
+        def record_chosen(
+            direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None, at: int = 0
+        ) -> None:
             if chosen(direction, frames):
-                record(direction, peer, frames, reason)
+                record(direction, peer, frames, reason, at)
             else:
                 self.left_out += 1
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
-    from framewire.dashboard.watching import Watch
+    from framewire.config import Configuration
 
 __all__ = ["dashboard"]
 
@@ -48,29 +49,32 @@ def dashboard(
     Only this machine can reach it. With another --host browsers need a token, which is in the address that is
     printed.
 
-    Exit status: 0 if it was stopped, 2 if the command line is wrong, 4 if the address is taken.
+    Exit status: 0 if it was stopped, 2 if the command line is wrong, 3 if the module of --app cannot be loaded,
+    4 if the address is taken.
 
     Example: framewire dashboard --lake lake/ --rendezvous tcp://host:7400
     """
-    if lake is None and not cluster["rendezvous"] and not cluster["peers"] and not cluster["file"]:
-        raise click.UsageError("Say what to look at: --lake lake/, --rendezvous tcp://host:7400, or both.")
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise click.UsageError(f"--token must have at least {_SHORTEST_TOKEN} characters; left out, one is made.")
-    from framewire.cli.settings import Wrong  # noqa: PLC0415 - same
+    from framewire.cli.settings import Wrong  # noqa: PLC0415 - only those who look wait for NiceGUI
     from framewire.dashboard.board import Board  # noqa: PLC0415 - same
-    from framewire.dashboard.bodies import Bodies  # noqa: PLC0415 - only those who look wait for NiceGUI
+    from framewire.dashboard.bodies import Bodies  # noqa: PLC0415 - same
     from framewire.dashboard.guard import is_local  # noqa: PLC0415 - same
     from framewire.dashboard.questions import Questions  # noqa: PLC0415 - same
     from framewire.dashboard.serving import listen, serve  # noqa: PLC0415 - same
+    from framewire.dashboard.watching import Watch  # noqa: PLC0415 - same
     from framewire.operation.exits import Exit  # noqa: PLC0415 - same
 
-    watch = _watch(cluster)
+    config = _configuration(cluster)
+    there = {name: _places(config.told("cluster").get(name, ())) for name in ("rendezvous", "peers")}
+    if lake is None and not any(there.values()):
+        raise click.UsageError("Say what to look at: --lake lake/, --rendezvous tcp://host:7400, or both.")
     board = Board(
         lake=lake,
         questions=None if lake is None else Questions(lake),
-        watch=watch,
-        places=(*cluster["rendezvous"], *cluster["peers"]),
+        watch=Watch(config) if any(there.values()) else None,
         bodies=None if no_bodies else Bodies(None if app is None else _module(app)),
+        **there,
     )
     if token is None and not is_local(host):
         import secrets  # noqa: PLC0415 - only where a token is made
@@ -85,15 +89,13 @@ def dashboard(
             Exit.LISTEN,
         ) from None
     with listener:
-        there = f"http://{_named(host)}:{listener.getsockname()[1]}/"
-        address = there if token is None else f"{there}?token={token}"
+        address = f"http://{_named(host)}:{listener.getsockname()[1]}/" + (f"?token={token}" if token else "")
         click.echo(f"The dashboard is at {address} (Ctrl-C ends it)")
         serve(board, listener, host=host, token=token, show=None if no_open else address)
 
 
-def _watch(cluster: dict[str, Any]) -> Watch | None:
+def _configuration(cluster: dict[str, Any]) -> Configuration:
     from framewire.cli.settings import configuration  # noqa: PLC0415 - as above
-    from framewire.dashboard.watching import Watch  # noqa: PLC0415 - same
 
     named = {
         "cluster.rendezvous": cluster["rendezvous"],
@@ -101,9 +103,12 @@ def _watch(cluster: dict[str, Any]) -> Watch | None:
         "cluster.bind": cluster["bind"],
         "security.keys": cluster["keys"],
     }
-    config = configuration(cluster["file"], cluster["told"], named)
-    options = config.told("cluster")
-    return Watch(config) if options.get("rendezvous") or options.get("peers") else None
+    return configuration(cluster["file"], cluster["told"], named)
+
+
+def _places(told: Iterable[Any]) -> tuple[str, ...]:
+    """Addresses; a server that broadcasts elsewhere than on its next port is told as a pair of them."""
+    return tuple(each if isinstance(each, str) else each[0] for each in told)
 
 
 def _module(name: str) -> ModuleType:

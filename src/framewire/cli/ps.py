@@ -58,6 +58,7 @@ def _data(node: Seen) -> dict[str, Any]:
 
 
 def _table(seen: list[Seen]) -> Any:
+    stalls = any(node.stats is not None and node.stats.stalls for node in seen)
     made = table(
         "node",
         "address",
@@ -70,7 +71,7 @@ def _table(seen: list[Seen]) -> Any:
         "busy>",
         "pending>",
         "dead>",
-        "stalls>",
+        *(["stalls>"] if stalls else []),
     )
     for node in seen:
         stats = node.stats
@@ -89,6 +90,6 @@ def _table(seen: list[Seen]) -> Any:
             sum(actor.busy for actor in stats.actors),
             stats.totals.get("pending", 0),
             sum(stats.dead_letters.values()),
-            stats.stalls,
+            *([stats.stalls] if stalls else []),
         )
     return made

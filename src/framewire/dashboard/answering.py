@@ -21,6 +21,9 @@ T = TypeVar("T")
 _AT_ONCE = 0.25
 """Seconds for which a page is held back: most answers come sooner, and then nothing jumps."""
 
+_PATIENCE = 30.0
+"""Seconds for a browser that has been sent a page to connect; programs that fetch pages never do."""
+
 
 def no_lake() -> None:
     """What a page of history shows where the dashboard was started without a lake."""
@@ -44,20 +47,27 @@ async def answered(
     if board.questions is None:
         no_lake()
         return
+    client = ui.context.client
     asked = asyncio.ensure_future(board.questions.ask(key, question))
+    # Nobody may be there any more to take what is wrong with an answer.
+    asked.add_done_callback(lambda done: done.cancelled() or done.exception())
     place = block("div", "fw-main-part")
     await asyncio.wait({asked}, timeout=_AT_ONCE)
     if not asked.done():
         with place, block("div", "fw-loading", role="status"):
             text("p", f"{waiting}…", "soft")
-        await ui.context.client.connected()
+        await client.connected(_PATIENCE)
+    problem = ""
     try:
         answer = await asked
-    except UsageError as problem:
-        place.clear()
-        with place:
-            state("The lake cannot be read", shown(problem, 1000), tone="bad")
-        return
+    except UsageError as wrong:
+        problem = shown(wrong, 1000)
+    if client.is_deleted:
+        # Whoever asked has left the page meanwhile: there is nobody to build the rest of it for.
+        raise asyncio.CancelledError
     place.clear()
     with place:
-        show(answer)
+        if problem:
+            state("The lake cannot be read", problem, tone="bad")
+        else:
+            show(answer)

@@ -18,8 +18,9 @@ class Board:
     lake: str | None = None
     questions: Questions | None = None
     watch: Watch | None = None
-    places: tuple[str, ...] = ()
-    """Where the live cluster is, as the command line tells it."""
+    rendezvous: tuple[str, ...] = ()
+    peers: tuple[str, ...] = ()
+    """Where the live cluster is."""
     bodies: Bodies | None = None
     """How contents of messages are read; None where they are not to be shown."""
 

@@ -106,7 +106,7 @@ def _problems(field: Field, told: str | None) -> Iterator[str]:
         except ValueError:
             yield f"{field.name}: {shown(told, 40)} is no time; write it like 2026-03-01T12:00"
     elif field.kind == "choice" and told not in {option.value for option in field.options}:
-        accepted = ", ".join(option.value for option in field.options)
+        accepted = ", ".join(option.value for option in field.options if option.value)
         yield f"{field.name}: {shown(told, 40)} is none of {accepted}"
 
 

@@ -18,8 +18,8 @@ __all__ = ["MOST_NODES", "Drawing", "Graph", "drawn", "drawn_live"]
 
 MOST_NODES = 40
 _WIDEST, _THINNEST, _BIGGEST, _SMALLEST = 6.0, 0.9, 24.0, 9.0
-_BAD = 0.05
-"""The part of an edge's messages from which on its trouble is bad."""
+_SOME, _BAD = 0.01, 0.1
+"""The parts of an edge's messages beyond which there is some trouble, and much: as in the report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def drawn(topology: Topology, address: Address, picked: tuple[str | None, ...]) 
                 said=f"{brief(node.name)}: sent {count(node.sent)}, received {count(node.received)}, "
                 f"handled {count(node.delivered)}, of which {count(node.failed)} failed",
                 href=address(node=node.name),
-                tone="bad" if node.delivered and node.failed / node.delivered >= _BAD else "",
+                tone="bad" if node.delivered and node.failed / node.delivered > _BAD else "",
                 picked=picked == (node.name,),
             )
             for node in nodes
@@ -129,7 +129,7 @@ def _told(traffic: Traffic) -> str:
 
 
 def _tone(traffic: Traffic) -> str:
-    return "bad" if traffic.trouble_rate >= _BAD else "warn" if traffic.trouble_rate > 0 else ""
+    return "bad" if traffic.trouble_rate > _BAD else "warn" if traffic.trouble_rate > _SOME else ""
 
 
 def _part(number: float, most: float) -> float:

@@ -15,6 +15,8 @@ WIDE, HIGH = 1000.0, 560.0
 _MARGIN_X, _MARGIN_Y = 90.0, 60.0
 _STEPS = 140
 _SLACK = 1e-6
+_GAP, _NEARLY = 120.0, 1.0
+"""How far apart nodes stand at least, where there is room: a circle and its name."""
 
 
 def placed(nodes: Sequence[str], edges: Mapping[tuple[str, str], float]) -> dict[str, tuple[float, float]]:
@@ -36,7 +38,12 @@ def placed(nodes: Sequence[str], edges: Mapping[tuple[str, str], float]) -> dict
     apart = 2.0 / math.sqrt(len(names))
     for step in range(_STEPS):
         _step(x, y, pulls, apart, 0.12 * (1 - step / _STEPS))
-    return dict(zip(names, zip(_fitted(x, _MARGIN_X, WIDE), _fitted(y, _MARGIN_Y, HIGH), strict=True), strict=True))
+    x, y = _fitted(x, _MARGIN_X, WIDE), _fitted(y, _MARGIN_Y, HIGH)
+    gap = min(_GAP, 0.7 * math.sqrt(WIDE * HIGH / len(names)))
+    for _ in range(_STEPS):
+        if not _pushed_apart(x, y, gap):
+            break
+    return {name: (round(x[at], 1), round(y[at], 1)) for name, at in index.items()}
 
 
 def _step(
@@ -66,4 +73,32 @@ def _fitted(values: list[float], margin: float, size: float) -> list[float]:
     least, most = min(values), max(values)
     if most - least < _SLACK:
         return [size / 2] * len(values)
-    return [round(margin + (value - least) / (most - least) * (size - 2 * margin), 1) for value in values]
+    return [margin + (value - least) / (most - least) * (size - 2 * margin) for value in values]
+
+
+def _pushed_apart(x: list[float], y: list[float], gap: float) -> bool:
+    """Push those apart that stand closer than a gap, within the drawing; whether there were any."""
+    any_close = False
+    for one in range(len(x)):
+        for other in range(one):
+            away_x, away_y = x[one] - x[other], y[one] - y[other]
+            length = math.hypot(away_x, away_y)
+            if length >= gap - _NEARLY:
+                continue
+            any_close = True
+            if length < _SLACK:
+                away_x, away_y, length = 1.0, 0.0, 1.0
+            push = (gap - length) / 2 / length
+            x[one], x[other] = (
+                _within(x[one] + away_x * push, _MARGIN_X, WIDE),
+                _within(x[other] - away_x * push, _MARGIN_X, WIDE),
+            )
+            y[one], y[other] = (
+                _within(y[one] + away_y * push, _MARGIN_Y, HIGH),
+                _within(y[other] - away_y * push, _MARGIN_Y, HIGH),
+            )
+    return any_close
+
+
+def _within(value: float, margin: float, size: float) -> float:
+    return min(max(value, margin), size - margin)

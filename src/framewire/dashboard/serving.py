@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import socket
 import webbrowser
 
@@ -73,6 +74,9 @@ def serve(board: Board, listener: socket.socket, *, host: str, token: str | None
         ws="websockets-sansio",
         timeout_graceful_shutdown=2,
     )
+    # The server shuts down on these, and then raises them again for whoever had them before.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
     uvicorn.Server(config).run(sockets=[listener])
 
 
@@ -103,8 +107,8 @@ def _add_pages(board: Board) -> None:
         _add_table(board, listing)
 
     @ui.page("/wire")
-    def wire() -> None:
-        wire_page(board)
+    async def wire(request: Request) -> None:
+        await wire_page(board, request.query_params)
 
 
 def _add_table(board: Board, listing: Listing) -> None:

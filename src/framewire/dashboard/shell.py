@@ -34,13 +34,15 @@ NAVIGATION = (
     (_TOOLS, (("/wire", "Wire"),)),
 )
 _LOOKS = Path(__file__).parent / "browser"
-_THEME = """(() => {
+_THEME = """() => {
   const root = document.documentElement;
-  const order = { dark: "light", light: "auto", auto: "dark" };
-  const now = root.dataset.theme || "auto";
-  root.dataset.theme = order[now];
+  const system = window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+  const now = root.dataset.theme === "auto" ? system : root.dataset.theme;
+  const other = now === "dark" ? "light" : "dark";
+  root.dataset.theme = other === system ? "auto" : other;
   localStorage.setItem("framewire-theme", root.dataset.theme);
-})"""
+}"""
+"""The other of light and dark; the system decides again where that is what it would choose."""
 
 
 def add_looks() -> None:
@@ -66,7 +68,7 @@ def page(board: Board, title: str, here: str) -> Iterator[None]:
             with block("div", "fw-about"):
                 if board.lake is not None:
                     text("span", f"lake {shown(board.lake, 60)}", title=shown(board.lake))
-                for place in board.places:
+                for place in (*board.rendezvous, *board.peers):
                     text("span", f"cluster {shown(place, 60)}")
                 switch = text("button", "Light or dark", "fw-button", type="button")
                 switch.on("click", js_handler=_THEME)

@@ -12,6 +12,7 @@ from framewire.history.windows import ALWAYS, Conditions, Window, moments, step_
 
 __all__ = ["LatencyCourse", "LatencyPoint", "OutcomeCourse", "OutcomePoint", "latency", "outcomes"]
 
+_LEAST = dt.timedelta(microseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the lake's times are all UTC, without a zone
 
 
@@ -64,15 +65,17 @@ def latency(
     message: str | None = None,
 ) -> LatencyCourse:
     """Percentiles of the latency over time: of all hops, or those of an edge, to or from a node, of a message."""
-    clipped = _clipped(lake, window)
-    if clipped is None:
-        return LatencyCourse(window, dt.timedelta(0), (), exact=True)
-    step = step_for(clipped)
-    where = Conditions().within("sent_at", clipped)
+    where = Conditions().within("sent_at", window)
     where.equal("from_name", sender).equal("to_name", receiver).equal("message", message)
     if node is not None:
         where.add("from_name = ? or to_name = ?", node, node)
-    exact = lake.one("count(*)", "hops", where)[0] <= EXACT_UP_TO
+    number, first, last = lake.one("count(*), min(sent_at), max(sent_at)", "hops", where)
+    # Clocks differ: by that of its sender, a hop can lie before or after all flows.
+    clipped = _clipped(lake, window, None if first is None else Window(first, last + _LEAST))
+    if clipped is None:
+        return LatencyCourse(window, dt.timedelta(0), (), exact=True)
+    step = step_for(clipped)
+    exact = number <= EXACT_UP_TO
     rows = lake.select(
         f"epoch_us(sent_at) // {step} * {step}, count(*), {percentiles('latency_us', exact=exact)}",
         "hops",
@@ -98,12 +101,14 @@ def outcomes(lake: Following, window: Window = ALWAYS) -> OutcomeCourse:
     return OutcomeCourse(clipped, dt.timedelta(microseconds=step), tuple(points))
 
 
-def _clipped(lake: Following, window: Window) -> Window | None:
+def _clipped(lake: Following, window: Window, also: Window | None = None) -> Window | None:
     """A window with both ends, as far as the lake knows anything; None where it does not."""
-    known = period(lake)
-    if known is None or known.since is None or known.until is None:
+    known = [each for each in (period(lake), also) if each is not None]
+    begins = [each.since for each in known if each.since is not None]
+    ends = [each.until for each in known if each.until is not None]
+    if not begins or not ends:
         return None
-    since, until = max(known.since, window.since or known.since), min(known.until, window.until or known.until)
+    since, until = max(min(begins), window.since or min(begins)), min(max(ends), window.until or max(ends))
     return Window(since, until) if since < until else None
 
 

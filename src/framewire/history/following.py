@@ -128,10 +128,10 @@ class Following:
             raise UsageError(f"the history of {self.lake} is closed")
         if self._opening is not None and self._clock() < self._look_at:
             return self._opening
-        began = self._clock()
+        began = time.perf_counter()
         files = [files_of(self.lake, name) for name in TABLES]
         # Where looking takes long, as on a store far away, it is done less often.
-        took = self._clock() - began
+        took = time.perf_counter() - began
         self._look_at = self._clock() + max(_LOOK_EVERY, took / _PART_FOR_LOOKING)
         if self._opening is None or self._opening.files != files:
             self._replace(self._opened(files))
@@ -155,7 +155,8 @@ class Following:
 
 
 def _unreadable(lake: str, problem: Exception) -> UsageError:
-    told = printable(" ".join(str(problem).split()))
+    # What follows tells where in our own question it came up.
+    told = printable(" ".join(str(problem).partition("\nLINE ")[0].split()))
     return UsageError(
         f"the lake {lake} cannot be read: {told}. If a file of it is damaged, or not written by this framewire, "
         f"run the captures into a new lake: framewire pipeline run --captures captures/ --lake new-lake/"

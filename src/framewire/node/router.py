@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
+from time import time_ns
 from typing import Protocol
 
 from framewire.errors import (
@@ -200,12 +201,13 @@ class Router:
             if transport is None:
                 raise Unreachable("this node is connected to no other")
             frames = self._frames(parcel, transport.uri, now)
+            at = 0 if core.tap is None else time_ns()
             room = transport.send(route.node, frames)
         except MessageError as problem:
             core.undeliverable(parcel, _REASONS.get(type(problem), Reason.UNREACHABLE), problem)
             return None
         if core.tap is not None:
-            core.tap.sent(route.node, frames)
+            core.tap.sent(route.node, frames, at)
         if room is not None and parcel.source:
             room = self._pass(room, parcel)
         core.counters.forwarded += 1

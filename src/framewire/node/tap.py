@@ -23,8 +23,13 @@ class Recorder(Protocol):
     def open(self, node: bytes) -> None:
         """Begin to record for a node."""
 
-    def record(self, direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None) -> None:
-        """Take one message in, on the node's event loop; it must be quick, and never fails."""
+    def record(
+        self, direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None, at: int = 0
+    ) -> None:
+        """Take one message in, on the node's event loop; it must be quick, and never fails.
+
+        ``at`` is when it happened, in nanoseconds since 1970; 0 for now.
+        """
 
     def close(self) -> None:
         """Write what is still open. It may take its time: a thread waits for it."""
@@ -40,9 +45,9 @@ class Tap:
         self._record = recorder.record
         self._now = now
 
-    def sent(self, peer: bytes, frames: list[bytes]) -> None:
-        """A message went to another node."""
-        self._record("sent", peer, frames)
+    def sent(self, peer: bytes, frames: list[bytes], at: int) -> None:
+        """A message went to another node; ``at`` is from before it was handed over, for it may be there by now."""
+        self._record("sent", peer, frames, None, at)
 
     def received(self, frames: list[bytes], sender: bytes) -> None:
         """A message came from another node; empty where it does not say from which."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from framewire.history import Edge, Node, Topology
@@ -20,6 +21,8 @@ _MOST_EDGES = 120
 _LABELLED_EDGES = 14
 _THINNEST = 1.0
 _MANY_EDGES = 30
+_ALONG = (0.4, 0.5, 0.32, 0.6, 0.25, 0.68)
+"""Where on an edge its label may be; rather near the sender, away from the label of the way back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ def topology_picture(topology: Topology, *, name: str = "topology") -> Element:
     height = 430.0 if len(drawn.nodes) <= 8 else 520.0
     # What went wrong is drawn last, and so on top.
     edges = [_edge(edge, drawn) for edge in sorted(drawn.edges, key=lambda edge: edge.traffic.trouble_rate)]
-    labels = [_label(edge, drawn) for edge in drawn.edges] if len(drawn.edges) <= _LABELLED_EDGES else []
+    labels = _labels(drawn) if len(drawn.edges) <= _LABELLED_EDGES else []
     worst = max(drawn.edges, key=lambda edge: edge.traffic.trouble_rate, default=None)
     about = f"{count(len(drawn.nodes), 'node')} and {count(len(drawn.edges), 'edge')} between them. "
     if worst is not None and worst.traffic.trouble_rate:
@@ -151,14 +154,25 @@ def _figures(edge: Edge) -> str:
     return ", ".join(parts)
 
 
-def _label(edge: Edge, drawn: _Drawn) -> Element:
-    # Nearer to the sender, so that the labels of there and back are not at the same height.
-    x, y = _curve(edge, drawn, gap=8).at(0.39)
-    wrong = edge.traffic.errors + edge.traffic.lost
-    text = compact(edge.traffic.sent) + (f" · {compact(wrong)} ✗" if wrong else "")
-    half = 4 + 3.2 * len(text)
-    ground = el("rect", x=x - half, y=y - 8, width=2 * half, height=16, rx=8, class_="ground")
-    return el("g", ground, el("text", text, x=x, y=y + 4, class_="edge-label"))
+def _labels(drawn: _Drawn) -> list[Element]:
+    """How much went along each edge, beside it, each where it covers no other label."""
+    taken: list[tuple[float, float, float]] = []
+    labels: list[Element] = []
+    for edge in drawn.edges:
+        wrong = edge.traffic.errors + edge.traffic.lost
+        text = compact(edge.traffic.sent) + (f" · {compact(wrong)} ✗" if wrong else "")
+        half = 4 + 3.2 * len(text)
+        curve = _curve(edge, drawn, gap=8)
+        places = [curve.at(share) for share in _ALONG]
+        x, y = next((place for place in places if _is_free(place, half, taken)), places[0])
+        taken.append((x, y, half))
+        ground = el("rect", x=x - half, y=y - 8, width=2 * half, height=16, rx=8, class_="ground")
+        labels.append(el("g", ground, el("text", text, x=x, y=y + 4, class_="edge-label")))
+    return labels
+
+
+def _is_free(place: tuple[float, float], half: float, taken: Sequence[tuple[float, float, float]]) -> bool:
+    return all(abs(place[0] - x) >= half + other or abs(place[1] - y) >= 16 for x, y, other in taken)
 
 
 def _node(node: Node, drawn: _Drawn) -> Element:

@@ -94,7 +94,7 @@ export default {
            @pointerenter="said = node.said" @pointerleave="said = ''" @focus="said = node.said" @blur="said = ''">
           <title>{{ node.said }}</title>
           <circle :cx="node.x" :cy="node.y" :r="node.r" />
-          <text :x="node.x" :y="node.y + node.r + 14" text-anchor="middle">{{ node.name }}</text>
+          <text :x="node.x" :y="node.y + node.r + 17" text-anchor="middle">{{ node.name }}</text>
         </a>
       </svg>
     </div>`,

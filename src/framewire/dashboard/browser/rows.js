@@ -36,7 +36,8 @@ export default {
       return this.by !== place ? "" : this.down ? "↓" : "↑";
     },
     cell(value) {
-      return value !== null && typeof value === "object" ? value : { text: value === null ? "—" : value };
+      if (value !== null && typeof value === "object") return value;
+      return { text: value === null ? "—" : typeof value === "number" ? value.toLocaleString("en") : value };
     },
     classes(column, value) {
       const { text, tone, mono } = this.cell(value);

@@ -21,7 +21,7 @@ export default {
           <button type="button" :class="{ picked: at === picked, wrong: leg.wrong }" :aria-pressed="at === picked ? 'true' : 'false'"
                   :aria-label="leg.told" @click="pick(at)">
             <span class="at">{{ leg.at }}</span>
-            <span class="who"><b>{{ leg.message }}</b><small>{{ leg.way }}</small></span>
+            <span class="who"><strong>{{ leg.message }}</strong><small>{{ leg.way }}</small></span>
             <span class="bars">
               <i v-for="(bar, place) in leg.bars" :key="place" :class="bar.kind" :style="{ left: bar.left + '%', width: bar.width + '%' }"></i>
               <i :class="['tip', { wrong: leg.wrong }]" :style="{ left: leg.end + '%' }"></i>

@@ -13,7 +13,7 @@ from framewire.dashboard.elements import Copy, Figure, Rows, block, link, text
 from framewire.dashboard.pages.flows import FLOW_COLUMNS, flow_rows
 from framewire.dashboard.pages.leg import leg_view
 from framewire.dashboard.shell import heading, page, section, state
-from framewire.dashboard.showing import brief, count, moment, shown, span
+from framewire.dashboard.showing import address, brief, count, moment, shown, span
 from framewire.history import Flow, FlowSearch, History, Told
 from framewire.spark.legs import Leg, Story
 
@@ -22,6 +22,7 @@ __all__ = ["flow_page"]
 _MOST_LEGS = 500
 _MOST_ROWS = 2000
 _CANDIDATES = 20
+_LONGEST_ID = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,8 @@ def _head(board: Board, flow: Flow) -> None:
     with block("div", "fw-row"):
         Copy("Copy link", here=True)
         Copy("Copy replay command", _replay(board, flow))
+        if len(flow.flow) <= _LONGEST_ID:
+            link("On the wire", address("/wire", flow=flow.flow), "fw-button")
         Copy("Copy flow command", f"framewire flow {shlex.quote(flow.flow)} --lake {shlex.quote(board.lake or '')}")
         text("span", "the replay is a dry run; take --dry-run away to send", "soft")
     with block("div", "fw-figures"):
@@ -121,8 +124,10 @@ def _replay(board: Board, flow: Flow) -> str:
     """The command that sends this flow's beginning again, safe to be put into a shell."""
     told = flow.flow.replace("'", "''")
     parts = ["framewire", "replay", "--lake", board.lake or "", "--where", f"flow = '{told}'"]
-    for place in board.places:
+    for place in board.rendezvous:
         parts += ["--rendezvous", place]
+    for place in board.peers:
+        parts += ["--peer", place]
     return shlex.join([*parts, "--dry-run"])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from framewire.dashboard.answering import answered, no_lake, wrong_address
@@ -163,12 +163,14 @@ def flow_rows(flows: tuple[Flow, ...], *, bodies: bool) -> Iterator[tuple[Any, .
         )
 
 
-def slow_rows(flows: tuple[Flow, ...]) -> Iterator[tuple[Any, ...]]:
+def slow_rows(
+    flows: tuple[Flow, ...], where: Callable[[str], str | None] = flow_address
+) -> Iterator[tuple[Any, ...]]:
     """The same in few columns: id, outcome, how long it took, and the message that it began with."""
     for flow in flows:
         took = None if flow.duration_us is None else flow.duration_us / 1e6
         yield (
-            Cell(shown(flow.flow, 13), href=flow_address(flow.flow), mono=True, title=shown(flow.flow)),
+            Cell(shown(flow.flow, 13), href=where(flow.flow), mono=True, title=shown(flow.flow)),
             Cell(flow.outcome, tone=TONES.get(flow.outcome)),
             Cell(span(took), sort=took or 0.0),
             shown(flow.message, 60),

@@ -68,7 +68,7 @@ def _live(watch: Watch, query: Query) -> None:
     def where(**more: object) -> str:
         return address("/topology", live=1, **more)
 
-    with block("div", "fw-beside"):
+    with block("div", "fw-beside picked" if picked else "fw-beside"):
         with block("div", "fw-section"):
             trouble = block("div")
             graph = Graph("The cluster as it is now", Drawing((), ()))
@@ -131,11 +131,11 @@ async def _history(board: Board, query: Query) -> None:
         left = f" The {drawing.left_out:,} quietest nodes are not drawn." if drawing.left_out else ""
         text(
             "p",
-            f"Width by traffic, colour by losses and errors (dashed from 5 % on), latency where you point.{left}",
+            f"Width by traffic, colour by losses and errors (dashed above 10 %), latency where you point.{left}",
             "soft",
         )
 
-    with block("div", "fw-beside"):
+    with block("div", "fw-beside picked" if any(picked) else "fw-beside"):
         with block("div", "fw-section"):
             key = ("topology", query.key)
             await answered(board, key, find, show, waiting="Drawing the topology")
