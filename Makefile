@@ -62,7 +62,7 @@ peers: $(READY) ## measure framewire beside what people would use instead, and w
 	$(BIN)/python -m bench.page
 
 docs: $(READY) ## build the documentation as a site, into build/site
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 fuzz: $(READY) ## throw broken frames at the decoder, and hostile peers at every socket, for two minutes
 	$(BIN)/python fuzz/wire.py --seconds 60
