@@ -21,7 +21,7 @@ from tests.node.messages import Answer, Job, Question
 from tests.node.running import eventually, run
 
 import framewire as fw
-from framewire.wire import decode
+from framewire.wire import Message, decode, encode
 
 
 @fw.message("test.large")
@@ -319,6 +319,17 @@ def test_frames_that_are_no_message_are_dead_letters():
             await eventually(lambda: one.dead_letters.counts["malformed"] == 3)
 
     between(main)
+
+
+def test_what_waits_for_a_node_that_was_forgotten_meanwhile_is_told_of():
+    async def main(one, *_):
+        links = one._transport._links
+        links.learn(b"ghost", "tcp://127.0.0.1:1")
+        links.send(b"ghost", encode(Message(b"test.question", receiver_node_identity=b"ghost")))
+        await eventually(lambda: one.dead_letters.counts == {"unreachable": 1})
+        assert not links.queued
+
+    between(main, misses=2)
 
 
 def test_what_is_left_of_its_time_travels_with_a_message():

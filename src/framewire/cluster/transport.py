@@ -361,6 +361,7 @@ class SocketTransport:
     def _cut_off(self, peer: bytes) -> None:
         uri, health_uri = self._places.get(peer, ("", ""))
         if not uri:
+            self._links.forget(peer, "it cannot be reached")  # what waits for it must be told of all the same
             return
         log.warning("node %s cannot be reached at %s", readable(peer), uri)
         self._gone(peer, f"it cannot be reached at {uri}")
