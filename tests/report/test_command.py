@@ -1,6 +1,8 @@
 """``framewire report`` as people run it."""
 
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from subprocess import run
 from xml.etree import ElementTree as ET
 
@@ -47,6 +49,23 @@ def test_a_file_that_cannot_be_written_is_told_and_nothing_is_left(reported_lake
     done = report("--lake", reported_lake, "-o", tmp_path / "missing" / "report.html")
     assert done.exit_code != 0
     assert f"there is no directory {tmp_path / 'missing'}; make it first" in done.stderr
+
+
+def test_a_device_stays_a_device(reported_lake, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        text = reader.submit(pipe.read_text)
+        assert report("--lake", reported_lake, "-o", pipe).exit_code == 0
+        assert text.result(30).endswith("</html>\n")
+    assert pipe.is_fifo()
+
+
+def test_what_a_link_leads_to_is_written(reported_lake, tmp_path):
+    (tmp_path / "link.html").symlink_to(tmp_path / "real.html")
+    assert report("--lake", reported_lake, "-o", tmp_path / "link.html").exit_code == 0
+    assert (tmp_path / "link.html").is_symlink()
+    assert (tmp_path / "real.html").read_text().startswith("<!DOCTYPE html>")
 
 
 def test_a_directory_is_no_file(reported_lake, tmp_path):

@@ -125,6 +125,10 @@ def _write_pictures(directory: Path, facts: Facts, history: History) -> None:
 
 def _replace(place: Path, text: str) -> None:
     """Write a file as a whole or not at all: a report that is half a report would be believed."""
+    place = place.resolve()
+    if place.exists() and not place.is_file():
+        place.write_text(text, encoding="utf-8")  # a device or a pipe, which must stay what it is
+        return
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

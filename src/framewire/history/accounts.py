@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-from framewire.history.counting import EXACT_UP_TO, bounded, percentiles, total
+from framewire.history.counting import EXACT_UP_TO, bounded, percentiles, told_apart, total
 from framewire.history.following import Following
 from framewire.history.mishaps import Page
 from framewire.history.windows import ALWAYS, Conditions, Window
@@ -156,9 +156,9 @@ def handlers(
             f"sum({name} * delivered) filter ({name} is not null) / sum(delivered) filter ({name} is not null)"
             for name in ("p50_us", "p95_us", "p99_us")
         )
-        quick = lake.select(f"node_name, message, {weighted}", "handlers", where, "group by 1, 2")
-    known = {row[:2]: row[2:] for row in quick}
-    told = (Handler(*row, *known.get(row[:2], (None, None, None))) for row in rows[:limit])
+        quick = lake.select(f"node_name, message, [{weighted}]", "handlers", where, "group by 1, 2")
+    known = {row[:2]: row[2] for row in quick}
+    told = (Handler(*(*row, *told_apart(known.get(row[:2])))) for row in rows[:limit])
     return Page(tuple(told), len(rows) > limit)
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from framewire.errors import UsageError
 
-__all__ = ["EXACT_UP_TO", "MOST", "PARTS", "bounded", "percentiles", "total"]
+__all__ = ["EXACT_UP_TO", "MOST", "Percentiles", "bounded", "percentiles", "told_apart", "total"]
+
+Percentiles = tuple[float | None, float | None, float | None]
 
 PARTS = (0.5, 0.95, 0.99)
 """The percentiles that are told everywhere."""
@@ -20,9 +24,14 @@ def total(column: str) -> str:
 
 
 def percentiles(column: str, *, exact: bool) -> str:
-    """The percentiles of a column, as columns."""
+    """The percentiles of a column, together in one: its values are sorted once. See ``told_apart``."""
     how = "quantile_cont" if exact else "approx_quantile"
-    return ", ".join(f"{how}({column}, {part})::double" for part in PARTS)
+    return f"{how}({column}::double, {list(PARTS)})"
+
+
+def told_apart(told: Sequence[float | None] | None) -> Percentiles:
+    """What ``percentiles`` gave; nothing is known of no values."""
+    return (None, None, None) if told is None else (told[0], told[1], told[2])
 
 
 def bounded(limit: int) -> int:

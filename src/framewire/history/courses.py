@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
-from framewire.history.counting import EXACT_UP_TO, percentiles
+from framewire.history.counting import EXACT_UP_TO, percentiles, told_apart
 from framewire.history.following import Following
 from framewire.history.summary import OUTCOMES, Outcomes, period
 from framewire.history.windows import ALWAYS, Conditions, Window, moments, step_for
@@ -82,7 +82,7 @@ def latency(
         where,
         "group by 1",
     )
-    told = {row[0]: row[1:] for row in rows}
+    told = {at: (hops, *told_apart(quick)) for at, hops, quick in rows}
     points = (LatencyPoint(_time(at), *told.get(at, (0, None, None, None))) for at in moments(clipped, step))
     return LatencyCourse(clipped, dt.timedelta(microseconds=step), tuple(points), exact)
 

@@ -6,7 +6,7 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from framewire.history.counting import PARTS, total
+from framewire.history.counting import EXACT_UP_TO, percentiles, told_apart, total
 from framewire.history.following import Following
 from framewire.history.windows import ALWAYS, Conditions, Window
 
@@ -90,10 +90,10 @@ def summary(lake: Following, window: Window = ALWAYS) -> Summary:
     first, last, *ended = lake.one(
         f"min(started_at), max(coalesce(ended_at, started_at)), {', '.join(counts)}", "flows", began
     )
-    quick = lake.one(
-        ", ".join(f"quantile_cont(duration_us, {part})" for part in PARTS),
-        "flows",
-        Conditions().within("started_at", window).equal("outcome", "completed"),
+    flows = Outcomes(*ended)
+    completed = Conditions().within("started_at", window).equal("outcome", "completed")
+    quick = told_apart(
+        lake.one(percentiles("duration_us", exact=flows.completed <= EXACT_UP_TO), "flows", completed)[0]
     )
     hour = Conditions().within("hour", window.hours)
     state = "coalesce(signature_state, 'unchecked')"
@@ -105,7 +105,7 @@ def summary(lake: Following, window: Window = ALWAYS) -> Summary:
     return Summary(
         first=first,
         last=last,
-        flows=Outcomes(*ended),
+        flows=flows,
         p50_us=quick[0],
         p95_us=quick[1],
         p99_us=quick[2],

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from framewire.history.counting import EXACT_UP_TO, bounded, percentiles, total
+from framewire.history.counting import EXACT_UP_TO, Percentiles, bounded, percentiles, told_apart, total
 from framewire.history.following import Following
 from framewire.history.windows import ALWAYS, Conditions, Window
 
@@ -19,7 +19,6 @@ _WAY = "from_name, to_name"
 _SUMS = ("sent", "received", "lost", "dead", "failed")
 _MOST_EDGES = 1000
 _MOST_MESSAGES = 40
-Percentiles = tuple[float | None, float | None, float | None]
 _UNKNOWN: Percentiles = (None, None, None)
 
 
@@ -171,13 +170,12 @@ def _percentiles(
 ) -> dict[tuple[str, ...], Percentiles]:
     if exact:
         where = Conditions().within("sent_at", hours)
-        what = f"{_WAY}{also}, {percentiles('latency_us', exact=True)}"
-        rows = lake.select(what, "hops", where, "group by all")
+        told = lake.select(f"{_WAY}{also}, {percentiles('latency_us', exact=True)}", "hops", where, "group by all")
     else:
         where = Conditions().within("hour", hours).add("p50_us is not null")
         weighted = ", ".join(f"sum({name} * received) / sum(received)" for name in ("p50_us", "p95_us", "p99_us"))
-        rows = lake.select(f"{_WAY}{also}, {weighted}", "edges", where, "group by all")
-    return {row[:-3]: (row[-3], row[-2], row[-1]) for row in rows}
+        told = lake.select(f"{_WAY}{also}, [{weighted}]", "edges", where, "group by all")
+    return {row[:-1]: told_apart(row[-1]) for row in told}
 
 
 def _with(traffic: Traffic, quick: Percentiles) -> Traffic:

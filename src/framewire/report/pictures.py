@@ -29,12 +29,12 @@ def waterfall_svg(story: Story) -> str:
 
 
 def most_to_see(stories: Iterable[Story]) -> Story | None:
-    """The flow whose picture shows most: many messages, and none of them so long that the others are dots."""
+    """The flow whose picture shows most: many kinds of messages, and none so long that the others are dots."""
 
     def seen(story: Story) -> tuple[int, int]:
         length = max(story.ended - story.began, 1.0)
-        legs = story.legs[:_ENOUGH]
-        return sum((leg.ended - leg.began) / length >= _SEEN for leg in legs), len(legs)
+        legs = [leg for leg in story.legs[:_ENOUGH] if (leg.ended - leg.began) / length >= _SEEN]
+        return len({leg.message for leg in legs}), len(legs)
 
     return max((story for story in stories if story.legs), key=seen, default=None)
 

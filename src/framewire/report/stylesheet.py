@@ -64,6 +64,7 @@ th, td { text-align: left; vertical-align: baseline; padding: .38rem 1.1rem .38r
 thead th, thead .code { color: var(--soft); font-family: inherit; font-size: .8rem; white-space: nowrap;
   border-bottom-color: var(--faint) }
 tr > :last-child { padding-right: 0 }
+tbody th { min-width: 9rem }
 .number { text-align: right; white-space: nowrap }
 .alarm { color: var(--failed); font-weight: 600 }
 td .share { display: inline-block; min-width: 3.6rem; text-align: right; color: var(--soft) }
