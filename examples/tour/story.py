@@ -113,7 +113,7 @@ def _customers(premises: Premises) -> fw.Node:
         identity="web",
         rendezvous=[premises.rendezvous],
         heartbeat=0.5,
-        misses=6,
+        misses=8,
         capture=str(premises.captures),
         timeout=30,
         route_grace=20,
