@@ -65,6 +65,7 @@ def test_the_token_becomes_a_cookie_and_leaves_the_address():
     cookie = headers["set-cookie"].partition(";")[0]
     assert ask(guard, "/flows", cookie=cookie)[0] == 200
     assert ask(guard, "/ws", kind="websocket", cookie=cookie) == "websocket.accept"
+    assert ask(guard, "/flows", f"token={TOKEN}", cookie=cookie)[1]["location"] == "/flows"
 
 
 @pytest.mark.parametrize("path", ["//evil.example/", "/\\evil.example"])

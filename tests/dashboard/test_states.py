@@ -79,8 +79,8 @@ def test_a_lake_that_is_not_there_yet_is_told_and_looked_for_again(page, nothing
 
 def test_a_page_that_does_not_exist_leads_back(visit, empty):
     page = visit("about:blank")
-    answer = page.request.get(f"{empty}/no-such-page")
-    assert answer.status == 404
+    assert page.request.get(f"{empty}/no-such-page").status == 404
+    assert page.request.get(f"{empty}/_nicegui/no-such-file").status == 404
 
 
 def test_with_a_token_the_address_lets_in_once_and_the_cookie_from_then_on(browser, tmp_path):

@@ -131,5 +131,14 @@ def test_a_closed_history_says_so(lake):
 
 
 def test_a_lake_that_is_named_by_a_uri_answers_too(lake):
-    with History(f"file://{lake}") as history:
-        assert history.summary().flows.all == 12
+    with History(f"file://{lake}") as elsewhere, History(str(lake)) as here:
+        assert elsewhere.summary() == here.summary()
+        assert elsewhere.topology() == here.topology()
+        flows = here.failed_flows().flows
+        assert elsewhere.stories(flows) == here.stories(flows)
+        assert elsewhere.recorded(flows[0]) == here.recorded(flows[0])
+
+
+def test_several_may_ask_a_lake_that_is_elsewhere(lake):
+    with History(f"file://{lake}") as history, ThreadPoolExecutor(4) as threads:
+        assert {told.flows.all for told in threads.map(lambda _: history.summary(), range(8))} == {12}

@@ -122,6 +122,30 @@ def test_trouble_has_three_degrees(rate, kind):
     assert trouble(rate) == kind
 
 
+def contrast(one, other):
+    """How far apart two colours are in brightness, as the guidelines for accessible content reckon it."""
+
+    def brightness(colour):
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    dim, bright = sorted((brightness(one), brightness(other)))
+    return (bright + 0.05) / (dim + 0.05)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("name", ["ink", "soft", "accent", "good", "warning", "failed", "dead"])
+def test_text_can_be_read_on_its_ground(colours, name):
+    assert contrast(colours[name], colours["paper"]) >= 4.5
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("name", ["completed", "expired", "calm", "some", "much", "way", "work"])
+def test_what_is_drawn_stands_out_from_its_ground(colours, name):
+    assert contrast(colours[name], colours["paper"]) >= 2.5
+
+
 def test_light_and_dark_have_the_same_colours():
     assert LIGHT.keys() == DARK.keys()
 

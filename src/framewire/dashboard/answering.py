@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
@@ -10,7 +11,7 @@ from nicegui import ui
 
 from framewire.dashboard.board import Board
 from framewire.dashboard.elements import block, text
-from framewire.dashboard.shell import state
+from framewire.dashboard.shell import OUR_FAULT, state
 from framewire.dashboard.showing import shown
 from framewire.errors import UsageError
 from framewire.history import History
@@ -18,6 +19,7 @@ from framewire.history import History
 __all__ = ["answered", "no_lake", "wrong_address"]
 
 T = TypeVar("T")
+_log = logging.getLogger("framewire.dashboard")
 _AT_ONCE = 0.25
 """Seconds for which a page is held back: most answers come sooner, and then nothing jumps."""
 
@@ -62,6 +64,9 @@ async def answered(
         answer = await asked
     except UsageError as wrong:
         problem = shown(wrong, 1000)
+    except Exception as wrong:  # noqa: BLE001 - a page must not wait for ever for what will not come
+        _log.exception("a question to the lake failed")
+        problem = f"{type(wrong).__name__}: {shown(wrong, 600)}. {OUR_FAULT}"
     if client.is_deleted:
         # Whoever asked has left the page meanwhile: there is nobody to build the rest of it for.
         raise asyncio.CancelledError

@@ -14,7 +14,7 @@ from framewire.dashboard.showing import brief, count, rate, shown, span
 from framewire.dashboard.watching import Look
 from framewire.history import Topology, Traffic
 
-__all__ = ["MOST_NODES", "Drawing", "Graph", "drawn", "drawn_live"]
+__all__ = ["MOST_NODES", "Address", "Drawing", "Graph", "drawn", "drawn_live"]
 
 MOST_NODES = 40
 _WIDEST, _THINNEST, _BIGGEST, _SMALLEST = 6.0, 0.9, 24.0, 9.0

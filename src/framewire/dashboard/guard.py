@@ -79,11 +79,9 @@ class Guard:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if (self._local and not is_local(_host(headers.get("host", "")))) or not _same_origin(headers):
             await _refuse(scope, send, 403, _NO_HOST)
-        elif self._token is None or self._has_cookie(headers):
-            await self.app(scope, receive, _hardened(send))
         elif scope["type"] == "http" and (query := self._without_token(scope)) is not None:
             await self._welcome(scope, send, query)
-        elif self._has_bearer(headers):
+        elif self._token is None or self._has_cookie(headers) or self._has_bearer(headers):
             await self.app(scope, receive, _hardened(send))
         else:
             await _refuse(scope, send, 401, _UNKNOWN)
@@ -100,7 +98,7 @@ class Guard:
         return kind.lower() == "bearer" and self._is_token(told)
 
     def _is_token(self, told: str) -> bool:
-        return hmac.compare_digest(told.encode(), self._token or b"")
+        return self._token is not None and hmac.compare_digest(told.encode(), self._token)
 
     def _without_token(self, scope: Scope) -> str | None:
         """The rest of the query, if the token is in it."""

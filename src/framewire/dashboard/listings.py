@@ -241,9 +241,9 @@ def _all() -> Iterator[Listing]:
         (
             Column("domain"),
             Column("signature"),
-            Column("node", wide=True),
+            Column("node"),
             Column("rows", number=True),
-            Column("last hour"),
+            Column("last hour", wide=True),
         ),
         lambda lake, query, limit: lake.audit(
             query.window,

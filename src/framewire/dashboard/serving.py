@@ -6,6 +6,7 @@ import contextlib
 import signal
 import socket
 import webbrowser
+from http import HTTPStatus
 
 import uvicorn
 from fastapi import FastAPI, Request
@@ -22,7 +23,8 @@ from framewire.dashboard.pages.flows import flows_page
 from framewire.dashboard.pages.tables import export, table_page
 from framewire.dashboard.pages.topology import topology_page
 from framewire.dashboard.pages.wire import wire_page
-from framewire.dashboard.shell import add_looks
+from framewire.dashboard.shell import OUR_FAULT, add_looks, heading, page, state
+from framewire.dashboard.showing import shown
 
 __all__ = ["listen", "serve"]
 
@@ -106,9 +108,26 @@ def _add_pages(board: Board) -> None:
     for listing in LISTINGS.values():
         _add_table(board, listing)
 
+    nicegui_app.on_page_exception(lambda problem: _failed(board, problem))
+
     @ui.page("/wire")
     async def wire(request: Request) -> None:
         await wire_page(board, request.query_params)
+
+    # The last, so that it takes what no other page has taken.
+    @ui.page("/{rest:path}")
+    def nowhere(rest: str) -> None:
+        ui.context.client.status_code = HTTPStatus.NOT_FOUND
+        with page(board, "No such page", ""):
+            heading("There is no such page", f"/{shown(rest, 100)}")
+            state("Nothing is here", "The address may have been cut or mistyped. The list of pages leads on.")
+
+
+def _failed(board: Board, problem: Exception) -> None:
+    """What is shown in place of a page that could not be made."""
+    with page(board, "Failed", ""):
+        heading("This page could not be made")
+        state(type(problem).__name__, f"{shown(problem, 600)}\n{OUR_FAULT}", tone="bad")
 
 
 def _add_table(board: Board, listing: Listing) -> None:

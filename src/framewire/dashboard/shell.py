@@ -15,8 +15,11 @@ from framewire.dashboard.board import Board
 from framewire.dashboard.elements import Copy, block, link, text
 from framewire.dashboard.showing import shown
 
-__all__ = ["add_looks", "heading", "page", "section", "state"]
+__all__ = ["OUR_FAULT", "add_looks", "heading", "page", "section", "state"]
 
+OUR_FAULT = (
+    "This is a fault of the dashboard's own; what it has written to its terminal tells where. Please report it."
+)
 _LIVE, _PAST, _TOOLS = "Live", "History", "Tools"
 NAVIGATION = (
     (_LIVE, (("/cluster", "Cluster"), ("/topology", "Topology"))),

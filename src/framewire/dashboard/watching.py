@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime as dt
+import logging
 import time
 from collections import deque
 from collections.abc import Iterable
@@ -21,6 +22,7 @@ from framewire.operation.observing import Observer, Seen
 
 __all__ = ["Gone", "Handled", "Look", "Watch", "is_theirs"]
 
+_log = logging.getLogger("framewire.dashboard")
 EVERY = 2.0
 """Seconds between looks."""
 _AGAIN = 3.0
@@ -121,8 +123,11 @@ class Watch:
             try:
                 async with Observer(self._config, wait=self._wait, timeout=self._every) as observer:
                     await self._watch(observer)
-            except (FramewireError, OSError) as problem:
+            except FramewireError as problem:
                 self._publish([], str(problem))
+            except Exception as problem:  # noqa: BLE001 - nobody waits for this task, and nobody else would tell
+                _log.exception("looking at the cluster failed")
+                self._publish([], f"looking at it failed, and is tried again: {type(problem).__name__}: {problem}")
             await asyncio.sleep(_AGAIN)
 
     async def _watch(self, observer: Observer) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import duckdb
 
 from framewire.errors import UsageError
 from framewire.history.counting import bounded
@@ -127,17 +130,32 @@ def stories_of(lake: Following, flows: tuple[Flow, ...], *, most: int) -> dict[s
         raise UsageError(f"stories of {len(flows):,} flows at once are too many; {_MOST_STORIES} are the most")
     spans = [days for flow in flows if (days := days_of(_span(flow))) is not None]
     days = (min(first for first, _ in spans), max(last for _, last in spans)) if spans else None
-    wanted = ", ".join("?" for _ in flows)
-    if not wanted:
+    if not flows:
         return {}
-    told = lake.apart(
-        tables_of_stories,
-        days,
-        lambda connection: list(
-            stories(connection, f"flow in ({wanted})", [flow.flow for flow in flows], most=bounded(most))
-        ),
-    )
+
+    def tell(connection: duckdb.DuckDBPyConnection) -> list[Story]:
+        if "://" in lake.lake:
+            _copied(connection, flows)
+        return list(
+            stories(connection, f"flow in ({_marks(flows)})", [flow.flow for flow in flows], most=bounded(most))
+        )
+
+    told = lake.apart(tables_of_stories, days, tell)
     return {story.facts["flow"]: story for story in told}
+
+
+def _copied(connection: duckdb.DuckDBPyConnection, flows: Sequence[Flow]) -> None:
+    """Put tables with what is wanted in place of views: cursors do not see those of lakes that are elsewhere."""
+    ids = [flow.correlation_id for flow in flows]
+    for name in tables_of_stories:
+        wanted = f"select * from {name} where correlation_id in ({_marks(flows)})"  # noqa: S608 - our own names
+        connection.execute(f'create table "{name} wanted" as {wanted}', ids)
+        connection.execute(f"drop view {name}")
+        connection.execute(f'alter table "{name} wanted" rename to {name}')
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" for _ in values)
 
 
 def _span(flow: Flow) -> dict[str, Any]:
@@ -149,8 +167,7 @@ def _conditions(search: FlowSearch) -> Conditions:
     if search.beginning:
         where.add("starts_with(flow, ?)", search.beginning)
     if search.outcomes:
-        marks = ", ".join("?" for _ in search.outcomes)
-        where.add(f"coalesce(outcome, 'open') in ({marks})", *search.outcomes)
+        where.add(f"coalesce(outcome, 'open') in ({_marks(search.outcomes)})", *search.outcomes)
     if search.least_us is not None:
         where.add("duration_us >= ?", search.least_us)
     if search.most_us is not None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from framewire.history import OUTCOMES, LatencyCourse, LatencyPoint, OutcomeCourse, OutcomePoint
@@ -55,8 +57,8 @@ def latency_chart(course: LatencyCourse, *, name: str = "latency") -> Element:
     )
 
 
-def _step(step: object) -> str:
-    return span(getattr(step, "total_seconds", lambda: 0.0)() * 1_000_000)
+def _step(step: dt.timedelta) -> str:
+    return span(step.total_seconds() * 1_000_000)
 
 
 def _runs(
@@ -141,7 +143,7 @@ def outcome_chart(course: OutcomeCourse, *, name: str = "outcomes") -> Element:
         258,
         _patterns(),
         legend([(f"fill-{outcome}", f"{outcome} {amount(totals[outcome])}") for outcome in there], _LEFT, 14),
-        frame.values(type(scale)(scale.place, whole), lambda value: amount(int(value))),
+        frame.values(replace(scale, marks=whole), lambda value: amount(int(value))),
         columns,
         frame.times(),
         title="Outcomes of flows over time",

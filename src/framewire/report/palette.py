@@ -1,6 +1,7 @@
 """The colours of reports and dashboards, for light and dark, each under the name of what it stands for.
 
-Outcomes can be told apart by people who do not see red and green, and never by colour alone.
+``ink``, ``soft``, ``accent``, ``good``, ``warning``, ``failed`` and ``dead`` are strong enough for text, the others
+for areas and lines. Outcomes can be told apart by people who do not see red and green, and never by colour alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ LIGHT: Mapping[str, str] = {
     "faint": "#8b929b",
     "line": "#dedad0",
     "accent": "#1c5d99",
+    "good": "#2a6e5e",
+    "warning": "#8a5a0b",
     "completed": "#3d8c79",
     "failed": "#c23b22",
     "expired": "#d08a1d",
@@ -39,6 +42,8 @@ DARK: Mapping[str, str] = {
     "faint": "#7b838c",
     "line": "#31363d",
     "accent": "#7fb4e6",
+    "good": "#57b39c",
+    "warning": "#e6aa4d",
     "completed": "#57b39c",
     "failed": "#f0705a",
     "expired": "#e6aa4d",

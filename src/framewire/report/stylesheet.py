@@ -68,7 +68,7 @@ tbody th { min-width: 9rem }
 .number { text-align: right; white-space: nowrap }
 .alarm { color: var(--failed); font-weight: 600 }
 td .share { display: inline-block; min-width: 3.6rem; text-align: right; color: var(--soft) }
-.more { margin: .5rem 0 0; color: var(--faint); font-size: .85rem }
+.more { margin: .5rem 0 0; color: var(--soft); font-size: .85rem }
 .tabular { margin: 0 0 1.4rem }
 .none { color: var(--soft); margin: .4rem 0 0 }
 .flow { margin: 1.3rem 0 0; padding-top: 1.1rem; border-top: 1px solid var(--line); break-inside: avoid-page }
@@ -77,11 +77,11 @@ td .share { display: inline-block; min-width: 3.6rem; text-align: right; color: 
 .flow .said { color: var(--failed) }
 .badge { display: inline-block; margin-left: .5rem; padding: 0 .55rem; border-radius: 99px; font-size: .78rem;
   font-weight: 600; border: 1px solid currentColor; vertical-align: .08em }
-.badge-completed { color: var(--completed) } .badge-failed { color: var(--failed) }
-.badge-expired { color: var(--expired) } .badge-dead { color: var(--dead) } .badge-open { color: var(--soft) }
+.badge-completed { color: var(--good) } .badge-failed { color: var(--failed) }
+.badge-expired { color: var(--warning) } .badge-dead { color: var(--dead) } .badge-open { color: var(--soft) }
 details { margin: 0 0 1rem; font-size: .9rem }
 summary { cursor: pointer; color: var(--soft); font-size: .85rem }
-footer { margin-top: 3.5rem; padding-bottom: 3rem; color: var(--faint); font-size: .85rem }
+footer { margin-top: 3.5rem; padding-bottom: 3rem; color: var(--soft); font-size: .85rem }
 footer p { border-top: 1px solid var(--line); padding-top: 1rem; margin: 0 }
 @media (max-width: 44rem) {
   .figures { grid-template-columns: repeat(2, minmax(0, 1fr)); column-gap: 1.2rem }
@@ -138,7 +138,7 @@ svg .node-name { font-weight: 620; paint-order: stroke; stroke: var(--paper); st
 .bar-work { fill: var(--work) } .bar-failed { fill: var(--failed) }
 .cross { stroke: var(--failed); stroke-width: 2.2; fill: none }
 .hub { fill: var(--completed) } .end-mark { fill: var(--soft) }
-svg .wrong { fill: var(--failed) } svg .right { fill: var(--completed) }
+svg .wrong { fill: var(--failed) } svg .right { fill: var(--good) }
 """
 """What pictures need, on a page or alone."""
 

@@ -11,19 +11,19 @@ from framewire.dashboard.answering import answered, no_lake, wrong_address
 from framewire.dashboard.board import Board
 from framewire.dashboard.elements import Cell, Column, Rows, block, link, text
 from framewire.dashboard.filters import WINDOW, Field, Filters, Query
-from framewire.dashboard.graph import Drawing, Graph, drawn, drawn_live
+from framewire.dashboard.graph import Address, Drawing, Graph, drawn, drawn_live
 from framewire.dashboard.pages.aside import edge_panel, live_panel, node_panel
 from framewire.dashboard.pages.cluster import no_cluster
 from framewire.dashboard.shell import heading, page, section, state
 from framewire.dashboard.showing import address, brief, count, moment, shown, span
 from framewire.dashboard.watching import Watch
-from framewire.history import History, Topology
+from framewire.history import Edge, History, Topology
 
 __all__ = ["topology_page"]
 
 _FIELDS: tuple[Field, ...] = WINDOW
 _OTHERS = ("node", "message", "sender", "receiver", "live")
-_MOST = 100
+_MOST, _LISTED = 100, 40
 _LOOK_AGAIN = 1.0
 _EDGES = (
     Column("from"),
@@ -153,15 +153,16 @@ async def _history(board: Board, query: Query) -> None:
     await answered(board, key, find, lambda found: _table(found[0], where), waiting="Listing edges")
 
 
-def _table(topology: Topology, where: Any) -> None:
+def _table(topology: Topology, where: Address) -> None:
     if not topology.edges:
         return
-    note = f"the busiest {len(topology.edges):,}; {topology.more_edges:,} more" if topology.more_edges else ""
-    with section("Edges", note):
-        Rows("Edges", _EDGES, (_row(edge, where) for edge in topology.edges))
+    busiest = topology.edges[:_LISTED]
+    more = len(topology.edges) - len(busiest) + topology.more_edges
+    with section("Edges", f"the busiest {len(busiest):,}; there are {more:,} more" if more else ""):
+        Rows("Edges", _EDGES, (_row(edge, where) for edge in busiest))
 
 
-def _row(edge: Any, where: Any) -> tuple[Any, ...]:
+def _row(edge: Edge, where: Address) -> tuple[Any, ...]:
     traffic = edge.traffic
     latency = [
         Cell(span(None if us is None else us / 1e6), sort=us or 0.0)
