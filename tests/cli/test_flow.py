@@ -120,3 +120,7 @@ def test_only_the_days_of_a_flow_are_looked_at(lake):
     long_ago.mkdir(parents=True)
     (long_ago / "part.parquet").write_bytes(b"broken")
     assert len(story(lake)["legs"]) == 4
+
+
+def test_a_lake_may_be_named_by_a_uri(lake):
+    assert story(f"file://{lake}") == story(lake)

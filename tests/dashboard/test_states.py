@@ -77,10 +77,11 @@ def test_a_lake_that_is_not_there_yet_is_told_and_looked_for_again(page, nothing
     expect(page.get_by_role("table", name="Flows")).to_be_visible()
 
 
-def test_a_page_that_does_not_exist_leads_back(visit, empty):
-    page = visit("about:blank")
+def test_a_page_that_does_not_exist_says_so_and_leads_back(open_page, empty):
+    page = open_page(f"{empty}/no-such-page").page
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no such page")
+    expect(page.get_by_role("link", name="Flows", exact=True)).to_be_visible()
     assert page.request.get(f"{empty}/no-such-page").status == 404
-    assert page.request.get(f"{empty}/_nicegui/no-such-file").status == 404
 
 
 def test_with_a_token_the_address_lets_in_once_and_the_cookie_from_then_on(browser, tmp_path):

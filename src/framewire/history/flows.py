@@ -134,24 +134,12 @@ def stories_of(lake: Following, flows: tuple[Flow, ...], *, most: int) -> dict[s
         return {}
 
     def tell(connection: duckdb.DuckDBPyConnection) -> list[Story]:
-        if "://" in lake.lake:
-            _copied(connection, flows)
         return list(
             stories(connection, f"flow in ({_marks(flows)})", [flow.flow for flow in flows], most=bounded(most))
         )
 
     told = lake.apart(tables_of_stories, days, tell)
     return {story.facts["flow"]: story for story in told}
-
-
-def _copied(connection: duckdb.DuckDBPyConnection, flows: Sequence[Flow]) -> None:
-    """Put tables with what is wanted in place of views: cursors do not see those of lakes that are elsewhere."""
-    ids = [flow.correlation_id for flow in flows]
-    for name in tables_of_stories:
-        wanted = f"select * from {name} where correlation_id in ({_marks(flows)})"  # noqa: S608 - our own names
-        connection.execute(f'create table "{name} wanted" as {wanted}', ids)
-        connection.execute(f"drop view {name}")
-        connection.execute(f'alter table "{name} wanted" rename to {name}')
 
 
 def _marks(values: Sequence[object]) -> str:
