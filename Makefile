@@ -59,6 +59,7 @@ bench: $(READY) ## measure, as ratios within one run
 peers: $(READY) ## measure framewire beside what people would use instead, and write docs/benchmarks.md
 	$(BIN)/python -m bench.peers
 	$(BIN)/python -m bench.scaling
+	$(BIN)/python -m bench.alternatives
 	$(BIN)/python -m bench.page
 
 docs: $(READY) ## build the documentation as a site, into build/site

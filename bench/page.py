@@ -89,9 +89,13 @@ def scaling(found: dict[str, Any]) -> dict[str, str]:
     return {"scaling": "\n\n".join(drawn)}
 
 
-def spark(found: dict[str, Any]) -> dict[str, str]:
-    rows = [[f"{row['what']}", *(f"{row[key]}" for key in ("rows", "seconds", "ratio"))] for row in found["rows"]]
-    return {"spark": table(["", "messages", "seconds", "times the scan"], rows)}
+def alternatives(found: dict[str, Any]) -> dict[str, str]:
+    rows: list[dict[str, Any]] = found["rows"]
+    sizes = sorted({row["messages"] for row in rows})
+    taken = {(row["way"], row["messages"]): row["seconds"] for row in rows}
+    ways = list(dict.fromkeys(row["way"] for row in rows))
+    told = [[way, *(f"{taken[way, size]:,.1f} s" for size in sizes)] for way in ways]
+    return {"alternatives": table(["from start to answer", *(f"{size:,} messages" for size in sizes)], told)}
 
 
 SOURCES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
