@@ -1,8 +1,8 @@
 """One question to captures, answered by what people would otherwise write: ``python -m bench.alternatives``.
 
 The question: how many messages of each kind, and how many bytes of body. Each way is a process of its own, measured
-from its start to the answer, so what starting costs shows where there is little to do. The Python codec decodes every
-field; Catalyst leaves out what nobody asks for. Spark and DuckDB have both cores, pandas has one.
+from its start to the answer, so what starting costs shows where there is little to do. The Python codec decodes
+every field; Catalyst leaves out what nobody asks for. Spark and DuckDB have both cores, pandas has one.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ def alternatives(found: dict[str, Any]) -> dict[str, str]:
 SOURCES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
     "peers": peers,
     "scaling": scaling,
-    "spark": spark,
+    "alternatives": alternatives,
 }
 
 
