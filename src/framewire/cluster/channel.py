@@ -20,8 +20,9 @@ __all__ = ["COMPILED", "Channel", "PureChannel", "open_channel"]
 
 log = logging.getLogger("framewire.cluster")
 
-_EDITION = 4
+_EDITION = 5
 """That of ``_zmqio.c`` which goes with this module."""
+_MOST_OFFENDERS = 1000
 MAX_FRAMES = 10_000
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -32,6 +33,10 @@ class Channel(Protocol):
     @property
     def oversized(self) -> int:
         """How many messages were dropped for having too many frames or bytes."""
+
+    @property
+    def offenders(self) -> list[bytes]:
+        """The first frame of each message that was dropped, until somebody takes them out; at most a thousand."""
 
     def receive(self, limit: int, /) -> list[list[bytes]]:
         """Up to so many messages that are there now."""
@@ -54,6 +59,7 @@ class PureChannel:
         self._max_frames = max_frames
         self._max_bytes = max_bytes
         self.oversized = 0
+        self.offenders: list[bytes] = []
 
     def receive(self, limit: int, /) -> list[list[bytes]]:
         # The backend's own calls: pyzmq's convenience around them takes as long as they do.
@@ -77,6 +83,8 @@ class PureChannel:
                 raise _os_error(problem) from None
             if len(frames) > self._max_frames or size > self._max_bytes:
                 self.oversized += 1
+                if len(self.offenders) < _MOST_OFFENDERS and len(frames[0]) <= self._max_bytes:
+                    self.offenders.append(frames[0])
             else:
                 messages.append(frames)
         return messages

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable
 
 import zmq
@@ -75,9 +76,9 @@ class Reader:
         max_bytes: int,
         *,
         several: Callable[[], None] = lambda: None,
-        dropped: Callable[[int], None] = lambda _: None,
+        dropped: Callable[[Counter[bytes]], None] = lambda _: None,
     ) -> None:
-        """``several`` is called before more than one message is handed over, ``dropped`` if some were too large."""
+        """``several`` is called before more than one message is handed over, ``dropped`` with who sent too much."""
         self._loop = asyncio.get_running_loop()
         self._socket = source
         self._take = take
@@ -108,7 +109,7 @@ class Reader:
             if messages or oversized:
                 self._look_again()
             if oversized:
-                self._dropped(oversized)
+                self._dropped(self._offenders(oversized))
             if len(messages) > 1:
                 self._several()
             for frames in messages:
@@ -118,6 +119,13 @@ class Reader:
                     log.exception("a message of %d frames could not be taken in", len(frames))
         finally:
             self._busy = False
+
+    def _offenders(self, count: int) -> Counter[bytes]:
+        """Who sent so many messages that were too large; nobody in particular where even their name was."""
+        known = Counter(self._channel.offenders)
+        self._channel.offenders.clear()
+        unknown = count - known.total()
+        return known + Counter({b"": unknown}) if unknown else known
 
     def send(self, frames: list[bytes]) -> bool:
         """Send a message over the socket that is read from, see ``Channel.send``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable
 
 import zmq
@@ -168,10 +169,11 @@ class SocketTransport:
         self._handshakes = Arrivals(front, lambda: None, port.turned_away) if mechanism.is_curve else None
         self._front = Reader(front, take, *limits, several=port.several, dropped=self._oversized)
 
-    def _oversized(self, count: int) -> None:
+    def _oversized(self, offenders: Counter[bytes]) -> None:
         settings = self._settings
         detail = f"more than {settings.max_frames} frames (max_frames) or {settings.max_message_bytes} bytes"
-        self._port.refused(b"", Reason.OVERSIZED, f"{detail} (max_message_bytes)", count=count)
+        for peer, count in offenders.items():
+            self._port.refused(peer, Reason.OVERSIZED, f"{detail} (max_message_bytes)", count=count)
 
     def _strange_beats(self, count: int, why: str) -> None:
         self._port.refused(b"", Reason.MALFORMED, why, count=count)

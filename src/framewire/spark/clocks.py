@@ -15,11 +15,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 __all__ = ["Way", "clock_skews", "clocks_ahead", "ways"]
 
+Matrix = npt.NDArray[np.float64]
 _MOST = 1000
 """Nodes for which ways over others are looked at: that takes a second for so many, and grows with their cube."""
 
@@ -50,9 +52,10 @@ def ways(events: DataFrame) -> tuple[list[Way], set[tuple[int, bytes]]]:
 def clock_skews(found: Iterable[Way]) -> Iterator[tuple[Way, float | None]]:
     """For each way how far the clock at its end is ahead of the one at its beginning; None without any way back."""
     for part in _by_context(found).values():
-        apart = _apart(part)
+        aheads = _aheads(part)
         for way in part:
-            yield way, apart.get((way.from_node, way.to_node))
+            known = next((ahead for ahead in aheads if way.from_node in ahead and way.to_node in ahead), None)
+            yield way, None if known is None else known[way.to_node] - known[way.from_node]
 
 
 def clocks_ahead(found: Iterable[Way]) -> dict[tuple[int, bytes], float]:
@@ -60,17 +63,12 @@ def clocks_ahead(found: Iterable[Way]) -> dict[tuple[int, bytes], float]:
 
     A node that cannot be reached from there, or from which there is no way back, is not there.
     """
-    ahead: dict[tuple[int, bytes], float] = {}
-    for context, part in _by_context(found).items():
-        apart = _apart(part)
-        told: dict[bytes, int] = defaultdict(int)
-        for way in part:
-            if (way.from_node, way.to_node) in apart:
-                told[way.from_node] += way.hops
-        if told:
-            reference = max(told, key=lambda node: (told[node], node))
-            ahead |= {(context, to): us for (origin, to), us in apart.items() if origin == reference}
-    return ahead
+    return {
+        (context, node): us
+        for context, part in _by_context(found).items()
+        for ahead in _aheads(part)[:1]
+        for node, us in ahead.items()
+    }
 
 
 def _by_context(found: Iterable[Way]) -> dict[int, list[Way]]:
@@ -80,9 +78,32 @@ def _by_context(found: Iterable[Way]) -> dict[int, list[Way]]:
     return parts
 
 
-def _apart(part: list[Way]) -> dict[tuple[bytes, bytes], float]:
-    """How far the second clock of a pair is ahead of the first, for all pairs with ways there and back."""
+def _aheads(part: list[Way]) -> list[dict[bytes, float]]:
+    """How far clocks are ahead of a reference, for each group of nodes with ways there and back; the busiest first.
+
+    That all is told against one clock makes it agree: ways around give the same as the direct one.
+    """
     nodes = sorted({node for way in part for node in (way.from_node, way.to_node)})
+    told: dict[bytes, int] = defaultdict(int)
+    for way in part:
+        told[way.from_node] += way.hops
+    most = _most_ahead(part, nodes)
+    left = dict.fromkeys(sorted(nodes, key=lambda node: (told[node], node), reverse=True))
+    groups = []
+    while left:
+        reference = nodes.index(next(iter(left)))
+        there, back = most[reference], most[:, reference]
+        both = np.isfinite(there) & np.isfinite(back)
+        group = {nodes[number]: float(there[number] - back[number]) / 2 for number in np.flatnonzero(both)}
+        if len(group) > 1:
+            groups.append(group)
+        for node in group:
+            left.pop(node, None)
+    return groups
+
+
+def _most_ahead(part: list[Way], nodes: list[bytes]) -> Matrix:
+    """How far the clock of the second node can be ahead of the first's at most, over any way."""
     number = {node: index for index, node in enumerate(nodes)}
     most = np.full((len(nodes), len(nodes)), np.inf)
     np.fill_diagonal(most, 0.0)
@@ -91,5 +112,4 @@ def _apart(part: list[Way]) -> dict[tuple[bytes, bytes], float]:
     if len(nodes) <= _MOST:
         for over in range(len(nodes)):
             np.minimum(most, most[:, over, None] + most[None, over, :], out=most)
-    both = np.isfinite(most) & np.isfinite(most.T)
-    return {(nodes[a], nodes[b]): float(most[a, b] - most[b, a]) / 2 for a, b in np.argwhere(both)}
+    return most
