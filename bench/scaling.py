@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import logging
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -169,6 +170,7 @@ CURVES = {
 
 
 def main() -> None:
+    logging.disable(logging.WARNING)  # a hundred thousand tasks are not begun in a second, and a node says so
     parser = argparse.ArgumentParser(prog="python -m bench.scaling", description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3, help="how many rounds to take the median of (3)")
     parser.add_argument("--only", help="curves whose names contain this")
