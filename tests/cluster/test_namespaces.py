@@ -158,6 +158,7 @@ def test_what_changed_while_the_servers_cable_was_pulled_is_known_when_it_is_bac
         made.observe(main)
 
 
+@pytest.mark.long
 def test_what_changed_while_the_cable_between_two_servers_was_pulled_is_known_when_it_is_back():
     """Each node knows only one of them. The time is measured from when the cable is back."""
 
@@ -176,6 +177,7 @@ def test_what_changed_while_the_cable_between_two_servers_was_pulled_is_known_wh
         made.observe(main)
 
 
+@pytest.mark.long
 def test_static_peers_know_each_other_again_after_a_cable_was_pulled():
     """The time is measured from when the cable is back."""
 
@@ -223,6 +225,7 @@ def test_what_is_under_way_when_a_cable_is_pulled_for_a_moment_arrives_once_and_
         made.observe(main)
 
 
+@pytest.mark.long
 def test_what_is_under_way_when_a_cable_is_pulled_for_longer_arrives_once_in_order_or_not_at_all():
     async def main(observer):
         there = made.identities["a"]

@@ -135,6 +135,7 @@ def test_a_pipeline_that_is_killed_at_random_makes_the_same_tables(spark, direct
     assert_same(killed_and_finished(spark, directory, tmp_path, moments), expected)
 
 
+@pytest.mark.long
 def test_rows_that_are_too_late_are_counted_and_kept_apart(spark, directory, tmp_path):
     captures, lake = tmp_path / "captures", tmp_path / "lake"
     parts = segments(directory)

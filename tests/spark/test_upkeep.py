@@ -83,6 +83,7 @@ def test_a_compaction_that_is_killed_is_finished_by_the_next_one(spark, made, mo
     assert not (made.lake / "_state" / "compacting.json").exists()
 
 
+@pytest.mark.long
 def test_rows_of_a_compacted_lake_are_known_when_they_come_again(spark, made):
     before = made.contents()
     compact(Lake.existing(spark, str(made.lake)))
