@@ -18,6 +18,7 @@ from framewire.wire import MessageId
 __all__ = ["MessageType", "declare", "message", "type_of"]
 
 T = TypeVar("T")
+_LARGE = 65_536
 _MARK = "__framewire_message__"
 Codec = tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
 
@@ -141,12 +142,12 @@ def _protobuf(cls: Any) -> Codec:
 def _raw_bytes(cls: type) -> Codec:
     if not issubclass(cls, bytes):
         raise TypeError("a raw message is a subclass of bytes")
-    return _as_it_is, cls
+    return _plain, cls
 
 
-def _as_it_is(payload: bytes) -> bytes:
-    """It is bytes already, and may be large: a copy would tell nobody anything new."""
-    return payload
+def _plain(payload: bytes) -> bytes:
+    """A small one as bytes and nothing else, which whoever handles it likes best; a large one is not copied."""
+    return payload if len(payload) > _LARGE else bytes(payload)
 
 
 _CODECS: dict[str, Callable[[type], Codec]] = {
