@@ -32,7 +32,7 @@ class Elsewhere(fs.FileSystemHandler):
         self.real.delete_dir_contents(path, missing_dir_ok=missing_dir_ok)
 
     def delete_root_dir_contents(self):
-        raise NotImplementedError
+        raise PermissionError("a recorder has no business with all of a filesystem")
 
     def delete_file(self, path):
         self.real.delete_file(path)

@@ -6,8 +6,6 @@ import asyncio
 import contextlib
 import inspect
 import logging
-import signal
-import threading
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +20,7 @@ from framewire.node.core import Core, Settings
 from framewire.node.deadletters import DeadLetter, DeadLetters, Reason
 from framewire.node.guests import Guest
 from framewire.node.hub import MessageHub
+from framewire.node.interruptions import Interruptions
 from framewire.node.introspection import Introspection, NodeStats, Rates, stats
 from framewire.node.mailbox import Overflow
 from framewire.node.router import Router
@@ -38,7 +37,6 @@ __all__ = ["Node"]
 log = logging.getLogger("framewire.node")
 
 F = TypeVar("F", bound=Callable[..., Any])
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Node:
@@ -74,9 +72,7 @@ class Node:
         self._rates = Rates(self._core.clock, self._core.counters)
         threshold = self._core.settings.stall_after
         self._watch = StallWatch(threshold, self._handlers) if threshold is not None else None
-        self._signals = signals
-        self._entered: asyncio.Task[Any] | None = None
-        self._interrupted = False
+        self._interruptions = Interruptions(heeded=signals)
         self._began: float | None = None
         self._stopped: asyncio.Event | None = None
         self._stopping: asyncio.Task[None] | None = None
@@ -352,18 +348,15 @@ class Node:
 
     async def __aenter__(self) -> Self:
         await self.start()
-        self._entered = asyncio.current_task()
-        self._catch_signals()
+        self._interruptions.begin()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        self._release_signals()
-        if self._interrupted and self._entered is not None:
-            self._entered.uncancel()
+        interrupted = self._interruptions.end()
         await self.stop()
-        return self._interrupted and isinstance(error, asyncio.CancelledError)
+        return interrupted and isinstance(error, asyncio.CancelledError)
 
     async def _stop(self, limit: float) -> None:
         for hub in self._hubs:
@@ -417,28 +410,6 @@ class Node:
                 log.warning("%d handlers still run in threads, which nothing can stop", busy)
             self._core.threads.shutdown(wait=not busy, cancel_futures=True)
             self._core.threads = None
-
-    def _catch_signals(self) -> None:
-        if not self._signals or threading.current_thread() is not threading.main_thread():
-            return
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            with contextlib.suppress(NotImplementedError, RuntimeError):
-                loop.add_signal_handler(number, self._interrupt, number)
-
-    def _release_signals(self) -> None:
-        if not self._signals or threading.current_thread() is not threading.main_thread():
-            return
-        loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
-            with contextlib.suppress(NotImplementedError, RuntimeError):
-                loop.remove_signal_handler(number)
-
-    def _interrupt(self, number: int) -> None:
-        log.info("stopping on %s", signal.Signals(number).name)
-        if self._entered is not None and not self._interrupted:
-            self._interrupted = True
-            self._entered.cancel()
 
     # --- inside
 
