@@ -8,14 +8,18 @@ import subprocess
 import sys
 import sysconfig
 import threading
+from functools import partial
 
 import pytest
 import zmq
 from tests.node.running import until
 
 from framewire.cluster.channel import COMPILED, PureChannel, _compiled, open_channel
+from framewire.wire import Message, RouterAddress, encode
+from framewire.wire.moulds import HOLES
 
-MAKES = {"pure": PureChannel, "compiled": _compiled()}
+COMPILED_MAKE = _compiled()
+MAKES = {"pure": PureChannel, "compiled": COMPILED_MAKE and partial(COMPILED_MAKE, holes=HOLES)}
 PURE = os.environ.get("FRAMEWIRE_PURE", "") not in ("", "0")
 
 
@@ -351,7 +355,7 @@ def test_a_compiled_channel_of_another_version_is_not_used(monkeypatch, caplog):
 
 @pytest.mark.skipif(MAKES["compiled"] is None, reason="the compiled channel is not built")
 def test_a_compiled_channel_that_was_never_made_properly_does_nothing():
-    half_made = MAKES["compiled"].__new__(MAKES["compiled"])
+    half_made = COMPILED_MAKE.__new__(COMPILED_MAKE)
     with pytest.raises(RuntimeError):
         half_made.receive(1)
     with pytest.raises(RuntimeError):
@@ -372,3 +376,38 @@ def test_a_library_that_is_not_loaded_is_refused():
     for path in ("/nowhere/libzmq.so", "", "."):
         with pytest.raises(OSError, match=r"not loaded|not in that library"):
             _zmqio.load(path)
+
+
+def told(number, sender=b"peer", uri="tcp://127.0.0.1:7001", identity=b"shop.note"):
+    message = Message(
+        identity,
+        body_frames=(b"body %d" % number,),
+        correlation_id=b"flow %d" % number,
+        ttl_ticks=number,
+        callback_key=number,
+        signature=b"%d" % number,
+        socket_identity=sender,
+        routing=(RouterAddress(uri, b"node"),),
+    )
+    return encode(message)
+
+
+def test_messages_that_are_alike_come_together_and_all_come_in_order(make, pair):
+    out, into = map(make, pair)
+    far = "tcp://" + "a" * 80 + ":7001"
+    runs = [
+        [told(1), told(2), told(3)],
+        [told(4, sender=b"other")],
+        [told(5), told(6)],
+        [told(7, identity=b"shop.other")],
+        [told(8, uri=far), told(9, uri=far)],
+        [[b"no", b"message"]],
+        [[b"neither"]],
+        [told(10)],
+    ]
+    for run in runs:
+        for frames in run:
+            assert out.send(frames)
+    assert into.receive_runs(2) == [[told(1), told(2)]]
+    assert into.receive_runs(100) == [[told(3)], *runs[1:]]
+    assert into.receive_runs(100) == []

@@ -10,7 +10,7 @@ from tests.wire.building import laid_out
 from tests.wire.strategies import i64, raw, versioned_messages
 
 from framewire.wire import Message, MessageId, RouterAddress, WireError, decode, encode
-from framewire.wire.moulds import Mould
+from framewire.wire.moulds import Mould, are_alike
 
 QUESTION = Message(
     b"shop.order",
@@ -59,6 +59,19 @@ def test_a_message_that_differs_in_anything_else_is_of_another_kind(other):
     )
     opened = mould_of(QUESTION).opened(encode(other))
     assert (opened is not None) == (other == same)
+
+
+@given(versioned_messages(5).map(lambda message: message.replace(body_frames=(b"x",), socket_identity=b"")))
+def test_messages_are_alike_where_one_fits_the_mould_of_the_other(other):
+    alike = QUESTION.replace(correlation_id=other.correlation_id, callback_key=1, signature=b"mac", ttl_ticks=0)
+    assert are_alike(encode(QUESTION), encode(alike))
+    fits = mould_of(QUESTION).opened(encode(other)) is not None
+    assert are_alike(encode(QUESTION), encode(other)) == fits
+
+
+def test_messages_of_two_connections_are_not_alike():
+    frames = encode(QUESTION)
+    assert not are_alike(frames, [b"other", *frames[1:]])
 
 
 def test_mutated_messages_are_read_as_they_would_be_anew_or_not_at_all():

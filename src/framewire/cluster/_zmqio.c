@@ -14,7 +14,7 @@
 #include <structmember.h>
 
 /* One more whenever a call is added or changed: the Python side does not use an older build. */
-enum { EDITION = 5 };
+enum { EDITION = 6 };
 
 enum { DONTWAIT = 1, SNDMORE = 2 };
 
@@ -41,7 +41,7 @@ static PyObject *closed_name, *underlying_name;
 
 /* Messages are alike: a small frame that the message before had at the same place is given as the same object, which
    takes less than to make another, and to hash and compare it later on takes nothing. */
-enum { SHARED_BYTES = 64, SHARED_FRAMES = 64 };
+enum { SHARED_BYTES = 64, SHARED_FRAMES = 64, MOST_HOLES = 8 };
 
 typedef struct {
     PyObject_HEAD
@@ -50,6 +50,8 @@ typedef struct {
     unsigned long owner;
     Py_ssize_t max_frames;
     Py_ssize_t max_bytes;
+    Py_ssize_t holes[MOST_HOLES]; /* which frames are new in every message, counted from the end where negative */
+    Py_ssize_t hole_count;
     unsigned long long oversized;
     PyObject *offenders; /* the first frames of what was oversized, until somebody takes them out */
 } Channel;
@@ -154,6 +156,49 @@ bytes_of(Channel *self, Py_ssize_t index, const char *data, Py_ssize_t size)
     return made;
 }
 
+/* The frames of a message while they come in: most have few enough for a list of just the right length. */
+typedef struct {
+    PyObject *few[SHARED_FRAMES];
+    PyObject *many; /* all of them, where there are more */
+    Py_ssize_t count;
+} parts_t;
+
+static PyObject *
+listed(parts_t *parts)
+{
+    if (parts->many != NULL)
+        return parts->many;
+    PyObject *frames = PyList_New(parts->count);
+    for (Py_ssize_t i = 0; i < parts->count; i++) {
+        if (frames == NULL)
+            Py_DECREF(parts->few[i]);
+        else
+            PyList_SET_ITEM(frames, i, parts->few[i]);
+    }
+    return frames;
+}
+
+/* Takes the frame over, whatever happens; all that came before it stays to be listed, or thrown away by doing so. */
+static int
+put(parts_t *parts, PyObject *part)
+{
+    if (part == NULL)
+        return -1;
+    if (parts->count < SHARED_FRAMES) {
+        parts->few[parts->count++] = part;
+        return 0;
+    }
+    if (parts->many == NULL && (parts->many = listed(parts)) == NULL) {
+        parts->count = 0;
+        Py_DECREF(part);
+        return -1;
+    }
+    int failed = PyList_Append(parts->many, part);
+    Py_DECREF(part);
+    parts->count += failed == 0;
+    return failed;
+}
+
 /* One message. Whatever goes wrong, all of its frames are taken off the socket, so that the next call starts with
    the next message. */
 static received_t
@@ -169,22 +214,21 @@ receive_one(Channel *self, void *socket, PyObject **message)
         raise_error(number);
         return FAILED;
     }
-    PyObject *frames = PyList_New(0);
-    received_t outcome = frames == NULL ? FAILED : MESSAGE;
+    parts_t parts;
+    parts.many = NULL;
+    parts.count = 0;
+    received_t outcome = MESSAGE;
     Py_ssize_t bytes = 0;
     for (;;) {
         size_t size = zmq.msg_size(&frame);
         if (outcome == MESSAGE) {
-            Py_ssize_t index = PyList_GET_SIZE(frames);
-            if (index >= self->max_frames || size > (size_t)(self->max_bytes - bytes)) {
+            if (parts.count >= self->max_frames || size > (size_t)(self->max_bytes - bytes)) {
                 outcome = OVERSIZED;
             }
             else {
                 bytes += (Py_ssize_t)size;
-                PyObject *part = bytes_of(self, index, zmq.msg_data(&frame), (Py_ssize_t)size);
-                if (part == NULL || PyList_Append(frames, part) < 0)
+                if (put(&parts, bytes_of(self, parts.count, zmq.msg_data(&frame), (Py_ssize_t)size)) < 0)
                     outcome = FAILED;
-                Py_XDECREF(part);
             }
         }
         if (!zmq.msg_more(&frame))
@@ -197,6 +241,13 @@ receive_one(Channel *self, void *socket, PyObject **message)
         }
     }
     zmq.msg_close(&frame);
+    PyObject *error_type, *error, *traceback;
+    PyErr_Fetch(&error_type, &error, &traceback);
+    PyObject *frames = listed(&parts);
+    if (frames == NULL)
+        outcome = FAILED;
+    if (error_type != NULL)
+        PyErr_Restore(error_type, error, traceback);
     if (outcome == OVERSIZED && PyList_GET_SIZE(frames) > 0 && PyList_GET_SIZE(self->offenders) < MOST_OFFENDERS
         && PyList_Append(self->offenders, PyList_GET_ITEM(frames, 0)) < 0)
         outcome = FAILED;
@@ -207,8 +258,52 @@ receive_one(Channel *self, void *socket, PyObject **message)
     return outcome;
 }
 
+static int
+is_hole(const Channel *self, Py_ssize_t index, Py_ssize_t count)
+{
+    for (Py_ssize_t i = 0; i < self->hole_count; i++)
+        if (self->holes[i] == index || self->holes[i] == index - count)
+            return 1;
+    return 0;
+}
+
+/* Whether two messages are the same but for what is new in every message. Most of their frames are the same objects. */
+static int
+alike(const Channel *self, PyObject *one, PyObject *other)
+{
+    Py_ssize_t count = PyList_GET_SIZE(one);
+    if (count != PyList_GET_SIZE(other))
+        return 0;
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *here = PyList_GET_ITEM(one, i), *there = PyList_GET_ITEM(other, i);
+        if (here == there || is_hole(self, i, count))
+            continue;
+        Py_ssize_t size = PyBytes_GET_SIZE(here);
+        if (size != PyBytes_GET_SIZE(there) || memcmp(PyBytes_AS_STRING(here), PyBytes_AS_STRING(there), (size_t)size) != 0)
+            return 0;
+    }
+    return 1;
+}
+
+/* Put a message where it belongs: with those before it where it is like them, and else on its own. */
+static int
+line_up(const Channel *self, PyObject *runs, PyObject *message)
+{
+    Py_ssize_t count = PyList_GET_SIZE(runs);
+    PyObject *run = count == 0 ? NULL : PyList_GET_ITEM(runs, count - 1);
+    if (run != NULL && alike(self, PyList_GET_ITEM(run, 0), message))
+        return PyList_Append(run, message);
+    run = PyList_New(1);
+    if (run == NULL)
+        return -1;
+    PyList_SET_ITEM(run, 0, Py_NewRef(message));
+    int failed = PyList_Append(runs, run);
+    Py_DECREF(run);
+    return failed;
+}
+
 static PyObject *
-channel_receive(Channel *self, PyObject *argument)
+receive(Channel *self, PyObject *argument, int in_runs)
 {
     Py_ssize_t limit = PyLong_AsSsize_t(argument);
     if (limit == -1 && PyErr_Occurred())
@@ -229,7 +324,7 @@ channel_receive(Channel *self, PyObject *argument)
             self->oversized++;
             continue;
         }
-        if (outcome == FAILED || PyList_Append(messages, message) < 0) {
+        if (outcome == FAILED || (in_runs ? line_up(self, messages, message) : PyList_Append(messages, message)) < 0) {
             Py_XDECREF(message);
             if (PyList_GET_SIZE(messages) > 0 && PyErr_ExceptionMatches(PyExc_OSError)) {
                 PyErr_Clear(); /* what was received counts; the error will come again */
@@ -241,6 +336,18 @@ channel_receive(Channel *self, PyObject *argument)
         Py_DECREF(message);
     }
     return messages;
+}
+
+static PyObject *
+channel_receive(Channel *self, PyObject *argument)
+{
+    return receive(self, argument, 0);
+}
+
+static PyObject *
+channel_receive_runs(Channel *self, PyObject *argument)
+{
+    return receive(self, argument, 1);
 }
 
 static int
@@ -366,10 +473,10 @@ channel_send_many(Channel *self, PyObject *argument)
 static int
 channel_init(Channel *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"socket", "max_frames", "max_bytes", NULL};
-    PyObject *socket;
+    static char *names[] = {"socket", "max_frames", "max_bytes", "holes", NULL};
+    PyObject *socket, *holes = NULL;
     Py_ssize_t max_frames, max_bytes;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Onn", names, &socket, &max_frames, &max_bytes))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Onn|O!", names, &socket, &max_frames, &max_bytes, &PyTuple_Type, &holes))
         return -1;
     if (zmq.send == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "load() has not been called");
@@ -379,6 +486,17 @@ channel_init(Channel *self, PyObject *args, PyObject *kwargs)
         PyErr_SetString(PyExc_ValueError, "max_frames must be at least 1 and max_bytes not negative");
         return -1;
     }
+    Py_ssize_t hole_count = holes == NULL ? 0 : PyTuple_GET_SIZE(holes);
+    if (hole_count > MOST_HOLES) {
+        PyErr_Format(PyExc_ValueError, "at most %d holes", MOST_HOLES);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < hole_count; i++) {
+        self->holes[i] = PyLong_AsSsize_t(PyTuple_GET_ITEM(holes, i));
+        if (self->holes[i] == -1 && PyErr_Occurred())
+            return -1;
+    }
+    self->hole_count = hole_count;
     PyObject *offenders = PyList_New(0);
     if (offenders == NULL)
         return -1;
@@ -420,6 +538,7 @@ channel_dealloc(Channel *self)
 
 static PyMethodDef channel_methods[] = {
     {"receive", (PyCFunction)channel_receive, METH_O, "Up to so many whole messages that are there now."},
+    {"receive_runs", (PyCFunction)channel_receive_runs, METH_O, "The same, those that are alike together in their order."},
     {"send", (PyCFunction)channel_send, METH_O, "Send a whole message; False where there is no room for it."},
     {"send_many", (PyCFunction)channel_send_many, METH_O, "Send messages in order; how many went before there was no room."},
     {NULL, NULL, 0, NULL},

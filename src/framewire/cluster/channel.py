@@ -16,11 +16,13 @@ from typing import Protocol
 import zmq
 from zmq.backend import Socket as _Socket
 
+from framewire.wire.moulds import HOLES, are_alike
+
 __all__ = ["COMPILED", "Channel", "PureChannel", "open_channel"]
 
 log = logging.getLogger("framewire.cluster")
 
-_EDITION = 5
+_EDITION = 6
 """That of ``_zmqio.c`` which goes with this module."""
 _MOST_OFFENDERS = 1000
 MAX_FRAMES = 10_000
@@ -40,6 +42,9 @@ class Channel(Protocol):
 
     def receive(self, limit: int, /) -> list[list[bytes]]:
         """Up to so many messages that are there now."""
+
+    def receive_runs(self, limit: int, /) -> list[list[list[bytes]]]:
+        """The same, but those that follow one another and are alike together: see ``framewire.wire.moulds``."""
 
     def send(self, frames: Sequence[bytes], /) -> bool:
         """Send a message; False where there is no room for it now. ``OSError`` for what will not pass."""
@@ -88,6 +93,15 @@ class PureChannel:
             else:
                 messages.append(frames)
         return messages
+
+    def receive_runs(self, limit: int, /) -> list[list[list[bytes]]]:
+        runs: list[list[list[bytes]]] = []
+        for frames in self.receive(limit):
+            if runs and are_alike(runs[-1][0], frames):
+                runs[-1].append(frames)
+            else:
+                runs.append([frames])
+        return runs
 
     def send(self, frames: Sequence[bytes], /) -> bool:
         self._must_own()
@@ -156,5 +170,6 @@ COMPILED = _CompiledChannel is not None
 
 def open_channel(socket: zmq.Socket[bytes], max_frames: int = MAX_FRAMES, max_bytes: int = MAX_BYTES) -> Channel:
     """A channel on a socket: the compiled one where it can be had."""
-    make = _CompiledChannel or PureChannel
-    return make(socket, max_frames, max_bytes)  # type: ignore[no-any-return]
+    if _CompiledChannel is None:
+        return PureChannel(socket, max_frames, max_bytes)
+    return _CompiledChannel(socket, max_frames, max_bytes, HOLES)  # type: ignore[no-any-return]

@@ -16,7 +16,8 @@ import errno
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import zmq
 
@@ -28,7 +29,7 @@ from framewire.errors import BadBody, MessageError, Overloaded, Unreachable
 from framewire.node.mailbox import Room
 from framewire.wire.message import readable
 
-__all__ = ["Links"]
+__all__ = ["Links", "Traffic"]
 
 log = logging.getLogger("framewire.cluster")
 
@@ -39,20 +40,35 @@ _SAID_BACK = 65_536
 """Bytes that a peer may send where it should only listen; whoever sends more is cut off."""
 _TOO_MANY_WAITING = 10
 """How many times the queue's length of senders may wait beyond it."""
+_REMEMBERED = 1000
+"""Peers whose traffic is still told of after they are gone: it is then that somebody looks."""
+
+
+class Traffic(NamedTuple):
+    """Messages for one peer: how many have left, were dropped, and wait."""
+
+    sent: int
+    dropped: int = 0
+    waiting: int = 0
 
 
 class _Link:
-    __slots__ = ("gathered", "identity", "queue", "silent_since", "timer", "tries", "uri")
+    __slots__ = ("dropped", "gathered", "identity", "queue", "sent", "silent_since", "timer", "tries", "uri")
 
-    def __init__(self, identity: bytes, uri: str) -> None:
+    def __init__(self, identity: bytes, uri: str, before: Traffic) -> None:
         self.identity = identity
         self.uri = uri
+        self.sent, self.dropped, _ = before
         self.queue: deque[tuple[list[bytes], Room | None]] = deque()
         self.silent_since: float | None = None
         self.tries = 0
         self.timer: asyncio.TimerHandle | None = None
         self.gathered: list[list[bytes]] = []
         """What leaves when the event loop comes round. Where something is queued the peer takes nothing now."""
+
+    @property
+    def waiting(self) -> int:
+        return len(self.queue) + len(self.gathered)
 
 
 class Links:
@@ -86,6 +102,7 @@ class Links:
         self._channel = open_channel(self._socket, settings.max_frames, settings.max_message_bytes)
         self._links: dict[bytes, _Link] = {}
         self._known: dict[bytes, str] = {}
+        self._past: dict[bytes, Traffic] = {}
         self._emptier = asyncio.Event()
         self._turn: asyncio.Handle | None = None
         self._gathering: list[_Link] = []
@@ -96,7 +113,23 @@ class Links:
     @property
     def queued(self) -> int:
         """Messages that wait for their peers."""
-        return sum(len(link.queue) + len(link.gathered) for link in self._links.values())
+        return sum(link.waiting for link in self._links.values())
+
+    @property
+    def traffic(self) -> Mapping[bytes, Traffic]:
+        """What went to each peer, those included that are gone, as far as they are remembered."""
+        return self._past | {
+            identity: Traffic(link.sent, link.dropped, link.waiting) for identity, link in self._links.items()
+        }
+
+    def count_drop(self, identity: bytes) -> None:
+        """Count a message that will not get to a peer."""
+        link = self._links.get(identity)
+        if link is not None:
+            link.dropped += 1
+        elif identity in self._past:
+            before = self._past[identity]
+            self._past[identity] = before._replace(dropped=before.dropped + 1)
 
     def learn(self, identity: bytes, uri: str) -> None:
         """Remember where a node is reached."""
@@ -124,6 +157,9 @@ class Links:
         link = self._links.pop(identity, None)
         if link is None:
             return
+        self._past[identity] = Traffic(link.sent, link.dropped)
+        if len(self._past) > _REMEMBERED:
+            del self._past[next(iter(self._past))]
         if link.timer is not None:
             link.timer.cancel()
         if not any(other.uri == link.uri for other in self._links.values()):
@@ -162,10 +198,12 @@ class Links:
             sent = self._channel.send(frames)
         except OSError as problem:
             if problem.errno != errno.EHOSTUNREACH:
+                link.dropped += 1
                 raise self._refusal(link, frames, problem) from None
             return False
         if sent:
             link.silent_since = None
+            link.sent += 1
         return sent
 
     def _turned(self) -> None:
@@ -185,7 +223,7 @@ class Links:
                 connect(self._socket, uri)
             except zmq.ZMQError as problem:
                 raise Unreachable(f"node {readable(identity)} at {uri}: {problem}") from None
-        link = self._links[identity] = _Link(identity, uri)
+        link = self._links[identity] = _Link(identity, uri, self._past.pop(identity, Traffic(0)))
         return link
 
     def _enqueue(self, link: _Link, frames: list[bytes]) -> Room | None:
@@ -199,6 +237,7 @@ class Links:
                 if waiting is not None and not waiting.done():
                     waiting.set_result(None)
             elif self._settings.send_overflow == "reject" or len(link.queue) >= limit * _TOO_MANY_WAITING:
+                link.dropped += 1
                 raise Overloaded(full)
             else:
                 room = self._loop.create_future()
@@ -250,9 +289,11 @@ class Links:
                 batch.append(frames)
             if not batch:
                 queue.popleft()
+                link.dropped += 1
                 continue
             try:
                 sent = self._channel.send_many(batch)
+                link.sent += sent
             except OSError as problem:
                 if problem.errno == errno.EHOSTUNREACH:
                     if link.silent_since is None:
@@ -275,7 +316,9 @@ class Links:
     def _all_sent(self, link: _Link, gathered: list[list[bytes]]) -> bool:
         """Send what was gathered; what does not pass at once stays in the list, and tells why when tried again."""
         with contextlib.suppress(OSError):
-            del gathered[: self._channel.send_many(gathered)]
+            sent = self._channel.send_many(gathered)
+            link.sent += sent
+            del gathered[:sent]
             link.silent_since = None
         return not gathered
 

@@ -32,6 +32,11 @@ class LastCalls:
         self._calm = self._loop.time() + _CALM
         self._receive(peer, frames)
 
+    def receive_alike(self, peer: bytes, messages: list[list[bytes]]) -> None:
+        """Take in several."""
+        for frames in messages:
+            self.receive(peer, frames)
+
     async def over(self) -> None:
         """Wait until nobody sends any more."""
         latest = self._loop.time() + _LONGEST

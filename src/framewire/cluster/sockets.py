@@ -75,13 +75,18 @@ class Reader:
         max_frames: int,
         max_bytes: int,
         *,
+        take_run: Callable[[list[list[bytes]]], bool] | None = None,
         several: Callable[[], None] = lambda: None,
         dropped: Callable[[Counter[bytes]], None] = lambda _: None,
     ) -> None:
-        """``several`` is called before more than one message is handed over, ``dropped`` with who sent too much."""
+        """``several`` is called before more than one message is handed over, ``dropped`` with who sent too much.
+
+        What follows one another and is alike is offered to ``take_run`` first; False where it will not have it.
+        """
         self._loop = asyncio.get_running_loop()
         self._socket = source
         self._take = take
+        self._take_run = take_run or (lambda _: False)
         self._several = several
         self._dropped = dropped
         self._busy = False
@@ -104,21 +109,32 @@ class Reader:
         try:
             # The descriptor tells of changes, not of states: go on until there is nothing.
             before = self._channel.oversized
-            messages = self._channel.receive(_BATCH)
+            runs = self._channel.receive_runs(_BATCH)
             oversized = self._channel.oversized - before
-            if messages or oversized:
+            if runs or oversized:
                 self._look_again()
             if oversized:
                 self._dropped(self._offenders(oversized))
-            if len(messages) > 1:
+            if len(runs) > 1 or (runs and len(runs[0]) > 1):
                 self._several()
-            for frames in messages:
-                try:
-                    self._take(frames)
-                except Exception:
-                    log.exception("a message of %d frames could not be taken in", len(frames))
+            for run in runs:
+                self._hand_over(run)
         finally:
             self._busy = False
+
+    def _hand_over(self, run: list[list[bytes]]) -> None:
+        if len(run) > 1:
+            try:
+                if self._take_run(run):
+                    return
+            except Exception:
+                log.exception("%d messages of %d frames could not be taken in", len(run), len(run[0]))
+                return
+        for frames in run:
+            try:
+                self._take(frames)
+            except Exception:
+                log.exception("a message of %d frames could not be taken in", len(frames))
 
     def _offenders(self, count: int) -> Counter[bytes]:
         """Who sent so many messages that were too large; nobody in particular where even their name was."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import zmq
 
@@ -15,7 +15,7 @@ from framewire.cluster.announcing import Announcer
 from framewire.cluster.curve import PLAIN, Doorkeeper, Mechanism
 from framewire.cluster.discovery import Discovery
 from framewire.cluster.intake import Intake
-from framewire.cluster.links import Links
+from framewire.cluster.links import Links, Traffic
 from framewire.cluster.liveness import Liveness
 from framewire.cluster.old_peers import Guests, format_frame
 from framewire.cluster.open_paths import OpenPaths
@@ -86,6 +86,7 @@ class SocketTransport:
     async def start(self, port: Port) -> None:
         self._port = port
         self._receive = port.receive
+        self._receive_alike = port.receive_alike
         self._shunned = port.shunned
         self._identity = port.identity
         self._loop = asyncio.get_running_loop()
@@ -163,11 +164,12 @@ class SocketTransport:
         self._partings = Partings(settings.patience, port.peer_lost)
         self._returning = Returning(self._announcer, settings.patience, find=self._links.learn, drop=self._drop)
         limits = (settings.max_frames, settings.max_message_bytes)
-        take = self._take
+        take: Callable[[list[bytes]], None] = self._take
+        take_run: Callable[[list[list[bytes]]], bool] | None = self._take_run
         if settings.peer_rate is not None:
-            take = Intake(settings.peer_rate, port, self._take, self._loop.time).take
+            take, take_run = Intake(settings.peer_rate, port, self._take, self._loop.time).take, None
         self._handshakes = Arrivals(front, lambda: None, port.turned_away) if mechanism.is_curve else None
-        self._front = Reader(front, take, *limits, several=port.several, dropped=self._oversized)
+        self._front = Reader(front, take, *limits, take_run=take_run, several=port.several, dropped=self._oversized)
 
     def _oversized(self, offenders: Counter[bytes]) -> None:
         settings = self._settings
@@ -182,6 +184,11 @@ class SocketTransport:
         """Where a peer is reached; empty where that is not known."""
         return self._places.get(peer, ("", ""))[0]
 
+    @property
+    def traffic(self) -> Mapping[bytes, Traffic]:
+        """What went to each peer."""
+        return self._links.traffic if self._context is not None else {}
+
     # --- what the node asks for
 
     def use_keys(self, keyring: KeyRing | None) -> None:
@@ -194,7 +201,8 @@ class SocketTransport:
     def send(self, peer: bytes, frames: list[bytes]) -> Room | None:
         if self._context is None:
             raise NodeStopped("this node is not connected")
-        return self._send(peer, frames)
+        frames[-1] = self._formats.get(peer, self._format)
+        return self._links.send(peer, frames)
 
     def announce(self, registrations: Iterable[Registration]) -> None:
         if self._context is not None:
@@ -213,6 +221,7 @@ class SocketTransport:
             if self._places:
                 calls = LastCalls(self._receive)
                 self._receive = calls.receive
+                self._receive_alike = calls.receive_alike
                 await calls.over()
             await self._links.drained(_LINGER / 1000)
         context, self._context = self._context, None
@@ -243,6 +252,7 @@ class SocketTransport:
         if frames[-6] in _SERVICE:
             log.debug("not told to a node that cannot be reached: %s (%s)", readable(frames[-6]), error)
         else:
+            self._links.count_drop(frames[0])
             self._port.undelivered(frames, error)
 
     def _send_back(self, frames: list[bytes]) -> None:
@@ -272,6 +282,17 @@ class SocketTransport:
             if frames[-1] != _V5:
                 self._note_sender(frames)
             self._receive(frames[0], frames)
+
+    def _take_run(self, run: list[list[bytes]]) -> bool:
+        """Take in several that are alike where nothing special is about them: a look at the first tells."""
+        first = run[0]
+        if len(first) < 17 or first[-1] != _V5 or not first[-2] or first[-6] in _SERVICE or self._shunned:
+            return False
+        asker = first[-17]
+        if asker and asker not in self._places and asker != self._identity:
+            return False
+        self._receive_alike(first[0], run)
+        return True
 
     def _hear(self, frames: list[bytes], *, straight: bool = False) -> None:
         speaker = self._discovery.hear(frames, straight=straight)

@@ -127,6 +127,15 @@ class Cell:
             return refusal
         return self.core.limited(taken, parcel)
 
+    def accept_all(self, parcels: list[Parcel]) -> None:
+        """Take in several that came together from another node."""
+        if self._inline or not self.mailbox.put_all(parcels):
+            for parcel in parcels:
+                self.accept(parcel)
+        else:
+            for _ in range(min(len(parcels), self.concurrency)):
+                self._arrived()
+
     def _run_now(self, parcel: Parcel) -> None:
         """Let an idle worker start at once. Where one is idle the mailbox is empty: nobody is overtaken."""
         worker = self._idle.pop()
@@ -229,7 +238,10 @@ class Cell:
             else:
                 result = handler.function(*arguments)
             if result is not None:
-                await self._emit(parcel, result)
+                if isinstance(result, _SEVERAL):
+                    await self._emit(parcel, result)
+                elif (room := core.send(following(core, self.name, parcel, result))) is not None:
+                    await _patiently(room)
         except asyncio.CancelledError as problem:
             if self._cut_off is not None:
                 reason, error = self._cut_off
@@ -310,9 +322,7 @@ class Cell:
         for sent in self._results(parcel, result):
             room = self.core.send(sent)
             if room is not None:
-                # What is refused is a dead letter by now, and whoever waits for it has been told.
-                with contextlib.suppress(MessageError):
-                    await room
+                await _patiently(room)
 
     def _results(self, parcel: Parcel, result: Any) -> tuple[Parcel, ...]:
         if isinstance(result, _SEVERAL):
@@ -451,3 +461,9 @@ class Cell:
         finally:
             self._over.set()
             self._tell_quiet()
+
+
+async def _patiently(room: Room) -> None:
+    # What is refused is a dead letter by now, and whoever waits for it has been told.
+    with contextlib.suppress(MessageError):
+        await room

@@ -32,5 +32,10 @@ class Guest:
             if self._core.tap is not None:
                 self._core.tap.delivered(self._identity, parcel)
 
+    def accept_all(self, parcels: list[Parcel]) -> None:
+        """Pass several on."""
+        for parcel in parcels:
+            self.accept(parcel)
+
 
 _REASONS = {BadBody: Reason.BAD_BODY, Overloaded: Reason.OVERLOADED}

@@ -64,6 +64,7 @@ class Receipt(bytes):
 
 
 declare(Receipt, RECEIPT, "raw", bytes, Receipt)
+_EXCEPTION_TYPE = type_of(ExceptionMessage)
 
 
 class MessageHub:
@@ -75,6 +76,7 @@ class MessageHub:
         self._pending: dict[int, Pending] = {}
         self._given_up: OrderedDict[int, None] = OrderedDict()
         self._plans: dict[tuple[type, tuple[type, ...]], _Plan] = {}
+        self._told: dict[type, _Plan] = {}
         self._wheel = DeadlineWheel(core.clock, self._expire)
         self._last_key = 0
         self._in_a_row = 0
@@ -135,7 +137,7 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
-        plan = self._plans.get((type(payload), ())) or self._plan(payload, ())
+        plan = self._told.get(type(payload)) or self._told.setdefault(type(payload), _Plan(type(payload), ()))
         lasting = None if ttl is None else _lasting(ttl)
         parcel = self._parcel(plan, payload, lasting, to_node, to_actor, trace, correlation_id)
         waiting = self._core.send(parcel)
@@ -156,7 +158,7 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message to every handler on every node."""
-        parcel = self._parcel(self._plan(payload, ()), payload, _lasting(ttl), None, None, trace, correlation_id)
+        parcel = self._parcel(_Plan(type(payload), ()), payload, _lasting(ttl), None, None, trace, correlation_id)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         waiting = self._core.send(parcel)
         if waiting is not None:
@@ -197,28 +199,32 @@ class MessageHub:
             self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "the answer to a question of another flow", parcel)
             return
         message_type = waiting.types.get(parcel.message_id)
-        if message_type is not None:
-            try:
-                ended = waiting.reply(parcel.read(message_type))
-            except BadBody as problem:
-                self._core.dead_letters.add(Reason.BAD_BODY, problem.detail, parcel)
-                ended = waiting.fail(self._completed(problem, waiting, parcel))
-            else:
-                self._core.counters.replies += 1
-                if self._core.tap is not None:
-                    self._core.tap.delivered(self.identity, parcel)
-        elif parcel.message_id == EXCEPTION:
-            told = cast("ExceptionMessage", parcel.read(type_of(ExceptionMessage)))
-            if self._core.tap is not None:
-                self._core.tap.delivered(self.identity, parcel)
-            error = self._completed(error_from(told), waiting, parcel)
-            # A handler of many may fail and the gathering goes on; that nobody handles it is the end.
-            ended = waiting.end(error) if isinstance(error, NoRoute) else waiting.fail(error)
-        else:
+        failed = message_type is None
+        if failed and parcel.message_id != EXCEPTION:
             self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "not what was asked for", parcel)
             return
+        try:
+            answer = parcel.read(message_type or _EXCEPTION_TYPE)
+        except BadBody as problem:
+            self._core.dead_letters.add(Reason.BAD_BODY, problem.detail, parcel)
+            ended = waiting.fail(self._completed(problem, waiting, parcel))
+        else:
+            if self._core.tap is not None:
+                self._core.tap.delivered(self.identity, parcel)
+            if failed:
+                error = self._completed(error_from(cast("ExceptionMessage", answer)), waiting, parcel)
+                # A handler of many may fail and the gathering goes on; that nobody handles it is the end.
+                ended = waiting.end(error) if isinstance(error, NoRoute) else waiting.fail(error)
+            else:
+                ended = waiting.reply(answer)
+                self._core.counters.replies += 1
         if ended:
             self._forget(waiting)
+
+    def accept_all(self, parcels: list[Parcel]) -> None:
+        """Take several answers."""
+        for parcel in parcels:
+            self.accept(parcel)
 
     def moved(self, key: int, route: Route | None) -> None:
         """A message that is waited for was sent elsewhere."""

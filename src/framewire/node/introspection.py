@@ -32,6 +32,7 @@ from framewire.node.reports import (
     Ping,
     Pong,
     StepStats,
+    TrafficStats,
 )
 from framewire.node.tracing import TraceStep
 from framewire.wire import MessageId
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from framewire.node.deadletters import DeadLetter
     from framewire.node.hub import MessageHub
     from framewire.node.stalls import Stall, StallWatch
+    from framewire.node.transport import Transport
 
 __all__ = [
     "ActorStats",
@@ -57,6 +59,7 @@ __all__ = [
     "Pong",
     "Rates",
     "StepStats",
+    "TrafficStats",
     "stats",
 ]
 
@@ -181,6 +184,7 @@ def stats(
     rates: Rates,
     peers: tuple[bytes, ...],
     watch: StallWatch | None,
+    transport: Transport | None,
     pending: int,
 ) -> NodeStats:
     """Everything that a node knows about itself now."""
@@ -215,6 +219,11 @@ def stats(
         refused={
             readable(peer): {str(reason): count for reason, count in counts.items()}
             for peer, counts in core.conduct.counts.items()
+        },
+        # So may a transport; the one over sockets counts what goes to whom.
+        traffic={
+            readable(peer): TrafficStats(sent=told.sent, dropped=told.dropped, waiting=told.waiting)
+            for peer, told in getattr(transport, "traffic", {}).items()
         },
         host=socket.gethostname(),
         pid=os.getpid(),

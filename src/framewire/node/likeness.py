@@ -14,7 +14,7 @@ import msgspec
 from framewire.node.parcel import TICKS, Callback, Parcel, Stencil, unread
 from framewire.security import KeyRing, Replays
 from framewire.wire import Message
-from framewire.wire.moulds import Mould
+from framewire.wire.moulds import Mould, contents
 
 __all__ = ["Familiar", "Likeness"]
 
@@ -25,13 +25,14 @@ _MOST = 4096
 class Likeness:
     """One kind of message that has come in before."""
 
-    __slots__ = ("_is_new", "_like", "_mould", "_unique", "_verified", "following", "plain", "ring", "sender")
+    __slots__ = ("_is_new", "_mould", "_unique", "_verified", "following", "pattern", "plain", "ring", "sender")
 
     def __init__(
         self, mould: Mould, message: Message, parcel: Parcel, ring: KeyRing | None, replays: Replays | None
     ) -> None:
         self._mould = mould
-        self._like = msgspec.structs.replace(parcel, body_frames=None, correlation_id=b"", frames=None)
+        self.pattern = msgspec.structs.replace(parcel, body_frames=None, correlation_id=b"", frames=None)
+        """What all of them have in common."""
         self.ring = ring
         self._verified = None if ring is None else ring.verifier(message)
         self._is_new = None if replays is None else replays.is_new
@@ -47,11 +48,19 @@ class Likeness:
 
     def parcel(self, frames: list[bytes], now: float, source: bytes) -> Parcel | None:
         """What has come in, or None where it is not of this kind, or not good: then the long way says why."""
-        opened = self._mould.opened(frames)
+        return self.next(frames, now, source) if self._mould.fits(frames) else None
+
+    def fits(self, frames: list[bytes]) -> bool:
+        """Whether something is of this kind; then so is all that is alike, and may be had from ``next``."""
+        return self._mould.fits(frames)
+
+    def next(self, frames: list[bytes], now: float, source: bytes) -> Parcel | None:
+        """What has come in and is of this kind, or None where it is not good."""
+        opened = contents(frames)
         if opened is None:
             return None
         body, ttl, correlation_id, key, signature = opened
-        like = self._like
+        like = self.pattern
         if self._verified is not None:
             if not self._verified(body, signature):
                 return None

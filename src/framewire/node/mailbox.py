@@ -74,6 +74,13 @@ class Mailbox:
         room.add_done_callback(self._gave_up)
         return room
 
+    def put_all(self, parcels: list[Parcel]) -> bool:
+        """Take several in, where there is room for all; whoever is to handle them is not called."""
+        if len(self._parcels) + len(parcels) > self.limit:
+            return False
+        self._parcels.extend(parcels)
+        return True
+
     def take(self) -> Parcel | None:
         """The next parcel, or None where there is none."""
         if not self._parcels:

@@ -65,6 +65,7 @@ class Node:
         self._transport = transport
         self._router = Router(self._core, transport)
         self.receive = self._router.receive
+        self.receive_alike = self._router.receive_alike
         self._cells: dict[Route, Cell] = {}
         self._hubs: list[MessageHub] = []
         self._functions: list[Callable[[], None]] = []
@@ -114,6 +115,7 @@ class Node:
             rates=self._rates,
             peers=self._router.table.nodes,
             watch=self._watch,
+            transport=self._transport,
             pending=pending,
         )
 

@@ -78,13 +78,21 @@ class Stencil:
         body = parcel.body_frames or parcel.body
         if len(body) != 1:
             return None
-        return _filled(self._mould, parcel, body[0], now, b"" if self._signed is None else self._signed(body[0]))
+        signed, callback, deadline = self._signed, parcel.callback, parcel.deadline
+        return self._mould.filled(
+            body[0],
+            0 if deadline == math.inf else ttl_ticks(deadline, now),
+            parcel.correlation_id,
+            0 if callback is None else callback.key,
+            b"" if signed is None else signed(body[0]),
+        )
 
     def recorded(self, parcel: Parcel, now: float) -> list[bytes]:
         """The frames of a parcel that does not leave this node, as they are recorded."""
         body = parcel.body_frames or parcel.body
         if self._here is not None and len(body) == 1:
-            return _filled(self._here, parcel, body[0], now, b"")
+            key = 0 if parcel.callback is None else parcel.callback.key
+            return self._here.filled(body[0], ttl_ticks(parcel.deadline, now), parcel.correlation_id, key)
         message = parcel.to_message(now)
         frames = encode(message)
         self._here = Mould.of(message, frames)
@@ -196,17 +204,6 @@ class Parcel(msgspec.Struct):
             None,
             frames,
         )
-
-
-def _filled(mould: Mould, parcel: Parcel, body: bytes, now: float, signature: bytes) -> list[bytes]:
-    callback, deadline = parcel.callback, parcel.deadline
-    return mould.filled(
-        body,
-        0 if deadline == math.inf else ttl_ticks(deadline, now),
-        parcel.correlation_id,
-        0 if callback is None else callback.key,
-        signature,
-    )
 
 
 def ttl_ticks(deadline: float, now: float) -> int:

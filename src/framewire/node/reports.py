@@ -22,6 +22,7 @@ __all__ = [
     "Ping",
     "Pong",
     "StepStats",
+    "TrafficStats",
 ]
 
 
@@ -78,6 +79,14 @@ class LetterStats(msgspec.Struct, kw_only=True):
     domain: str = ""
 
 
+class TrafficStats(msgspec.Struct, kw_only=True):
+    """Messages for one other node: how many have left for it, were dropped, and wait."""
+
+    sent: int
+    dropped: int = 0
+    waiting: int = 0
+
+
 @message("FRAMEWIRE.NODESTATS")
 class NodeStats(msgspec.Struct, kw_only=True):
     """The state of a node at one moment. ``rates`` are per second, over the last ten."""
@@ -101,6 +110,8 @@ class NodeStats(msgspec.Struct, kw_only=True):
     """How often which handler blocked the event loop; the name is empty for what was no handler."""
     refused: dict[str, dict[str, int]] = {}
     """Bad messages by connection and reason; the name is empty where nobody knows whose they were."""
+    traffic: dict[str, TrafficStats] = {}
+    """What went to which other node, those included that have gone; nothing from a node that does not count it."""
     uri: str = ""
     host: str = ""
     pid: int = 0

@@ -24,6 +24,7 @@ from framewire.node.deadletters import Reason
 from framewire.node.exceptions import EXCEPTION
 from framewire.node.explaining import why_not
 from framewire.node.hub import MessageHub, Receipt
+from framewire.node.likeness import Likeness
 from framewire.node.mailbox import Room, fulfilled, together
 from framewire.node.parcel import RECEIPT, Callback, Parcel, ttl_ticks
 from framewire.node.transport import Registration, Transport
@@ -39,6 +40,9 @@ class Receiver(Protocol):
     """What messages are delivered to: a message hub, or an actor in its cell."""
 
     def accept(self, parcel: Parcel, *, at_once: bool = True) -> Room | None: ...
+
+    def accept_all(self, parcels: list[Parcel]) -> None:
+        """Take in what came from another node at once."""
 
 
 class Router:
@@ -107,7 +111,12 @@ class Router:
             if not parcel.receiver_node and parcel.distribution == 0:
                 if not parcel.source:
                     route = self.table.next(parcel.message_id)
-                    return self._hold(parcel) if route is None else self._take(route, parcel)
+                    if route is None:
+                        return self._hold(parcel)
+                    if route.node and not parcel.trace_options:
+                        parcel.sent_to = route
+                        return self._send_away(route, parcel)
+                    return self._take(route, parcel)
                 route = self.table.next_here(parcel.message_id)
                 if route is not None:
                     return self._take(route, parcel)
@@ -116,7 +125,11 @@ class Router:
             if hub is not None and not parcel.trace_options:
                 return hub.accept(parcel)
         elif parcel.distribution == 0 and self.table.knows_node(parcel.receiver_node):
-            return self._take(Route(parcel.receiver, parcel.receiver_node), parcel)
+            route = Route(parcel.receiver, parcel.receiver_node)
+            if parcel.trace_options:
+                return self._take(route, parcel)
+            parcel.sent_to = route
+            return self._send_away(route, parcel)
         routes = self._routes(parcel)
         return self._dispatch(routes, parcel) if routes else self._hold(parcel)
 
@@ -201,16 +214,20 @@ class Router:
             if transport is None:
                 raise Unreachable("this node is connected to no other")
             frames = self._frames(parcel, transport.uri, now)
-            at = 0 if core.tap is None else time_ns()
-            room = transport.send(route.node, frames)
+            if (tap := core.tap) is None:
+                room = transport.send(route.node, frames)
+            else:
+                at = time_ns()
+                room = transport.send(route.node, frames)
+                tap.sent(route.node, frames, at)
         except MessageError as problem:
             core.undeliverable(parcel, _REASONS.get(type(problem), Reason.UNREACHABLE), problem)
             return None
-        if core.tap is not None:
-            core.tap.sent(route.node, frames, at)
-        if room is not None and parcel.source:
-            room = self._pass(room, parcel)
         core.counters.forwarded += 1
+        if room is None:
+            return None
+        if parcel.source:
+            room = self._pass(room, parcel)
         return None if room is None else core.limited(room, parcel)
 
     def _pass(self, room: Room, parcel: Parcel) -> Room | None:
@@ -231,11 +248,11 @@ class Router:
         router = self._address
         if router is None or router.uri != uri:
             router = self._address = RouterAddress(uri, self._core.identity)
-        if parcel.frames is not None:
-            return forward(parcel.frames, router, ttl_ticks=ttl_ticks(parcel.deadline, now))
         keyring, stencil = self._core.keyring, parcel.stencil
         if stencil is not None and (frames := stencil.frames(parcel, now, router, keyring)) is not None:
             return frames
+        if parcel.frames is not None:
+            return forward(parcel.frames, router, ttl_ticks=ttl_ticks(parcel.deadline, now))
         message = parcel.to_message(now, router)
         if keyring is not None:
             try:
@@ -268,6 +285,44 @@ class Router:
         else:
             parcel.sent_to = route
             self._receivers[route.receiver].accept(parcel)
+
+    def receive_alike(self, peer: bytes, messages: list[list[bytes]]) -> None:
+        """Take in several messages that differ in nothing but what is new in every message."""
+        core = self._core
+        like = self._familiar.recall(messages[0], core.keyring)
+        if like is None or not like.fits(messages[0]):
+            for frames in messages:
+                self.receive(peer, frames)
+            return
+        now, tap = core.now(), core.tap
+        parcels = []
+        for frames in messages:
+            parcel = like.next(frames, now, peer)
+            if parcel is None:
+                parcel = self.admission.taken_apart(peer, frames)
+                if parcel is None:
+                    continue
+            elif tap is not None:
+                tap.received(frames, like.sender)
+            parcels.append(parcel)
+        core.counters.received += len(messages)
+        self._deliver(parcels, like)
+
+    def _deliver(self, parcels: list[Parcel], like: Likeness) -> None:
+        """Send on what is of one kind, looking only once where it goes."""
+        pattern = like.pattern
+        if like.plain:
+            route = self.table.only_here(pattern.message_id)
+            if route is not None:
+                for parcel in parcels:
+                    parcel.sent_to = route
+                self._receivers[route.receiver].accept_all(parcels)
+                return
+        elif pattern.receiver_node == self._core.identity and (hub := self._hubs.get(pattern.receiver)) is not None:
+            hub.accept_all(parcels)
+            return
+        for parcel in parcels:
+            self.send(parcel)
 
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         """A message that was on its way to another node did not get there."""

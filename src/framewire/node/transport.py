@@ -35,6 +35,9 @@ class Port(Protocol):
     def receive(self, peer: bytes, frames: list[bytes]) -> None:
         """A message came in from a peer."""
 
+    def receive_alike(self, peer: bytes, messages: list[list[bytes]]) -> None:
+        """Several came that differ in nothing but what is new in every message (``framewire.wire.moulds``)."""
+
     def several(self) -> None:
         """Several messages have come at once, so that none of them need be handled before the next is taken in."""
 

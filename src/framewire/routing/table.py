@@ -140,6 +140,11 @@ class RoutingTable:
         ring = self._here.get(message)
         return ring.next() if ring is not None else None
 
+    def only_here(self, message: MessageId) -> Route | None:
+        """The receiver of this node, where it has just one."""
+        ring = self._here.get(message)
+        return ring.routes[0] if ring is not None and len(ring.routes) == 1 else None
+
     def all(self, message: MessageId) -> Iterator[Route]:
         """Every receiver of a message, wherever it is."""
         ring = self._everywhere.get(message)

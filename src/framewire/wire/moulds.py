@@ -14,7 +14,7 @@ from framewire.wire import layout
 from framewire.wire.codec import encode
 from framewire.wire.message import Message
 
-__all__ = ["Mould"]
+__all__ = ["HOLES", "Mould", "are_alike", "contents"]
 
 _PLACES = {field.name: -field.frame for field in layout.V5.fields}
 _TTL, _FLOW, _KEY = _PLACES["ttl"], _PLACES["correlation_id"], _PLACES["callback_key"]
@@ -23,6 +23,9 @@ _SENDER, _BODY = 0, 2
 """The envelope is the name of a connection and an empty frame; a single body frame is written right after it."""
 _MOST_FRAMES, _MOST_BYTES = 64, 1024
 """What a mould may hold: a peer must not fill the memory with them."""
+HOLES = (_BODY, _TTL, _FLOW, _KEY, _SIGNATURE)
+"""Which frames are new in every message: places from the front, or from the end where they are negative."""
+_FEWEST_FRAMES = _BODY + 1 - min(HOLES)
 _number = struct.Struct("<q")
 _pack, _unpack = _number.pack, _number.unpack
 _ZERO = _pack(0)
@@ -63,18 +66,39 @@ class Mould:
         frames[_SIGNATURE] = signature
         return frames
 
-    def opened(self, frames: list[bytes]) -> tuple[bytes, int, bytes, int, bytes] | None:
-        """Body, ttl, correlation id, callback key and signature of a message; None where it is of another kind."""
+    def fits(self, frames: list[bytes]) -> bool:
+        """Whether a message is of this kind, as far as its constant frames tell."""
         if len(frames) != len(self._holed) or (holed := _with_holes(frames)) != self._holed:
-            return None
-        self._holed = (
-            holed  # the next one's frames are more probably the same objects as these than as the first one's
+            return False
+        # The next one's frames are more probably the same objects as these than as the first one's.
+        self._holed = holed
+        return True
+
+    def opened(self, frames: list[bytes]) -> tuple[bytes, int, bytes, int, bytes] | None:
+        """The contents of a message; None where it is of another kind."""
+        return contents(frames) if self.fits(frames) else None
+
+
+def contents(frames: list[bytes]) -> tuple[bytes, int, bytes, int, bytes] | None:
+    """Body, ttl, correlation id, callback key and signature of what fits a mould; None where a number is none."""
+    ttl, key = frames[_TTL], frames[_KEY]
+    try:
+        return (
+            frames[_BODY],
+            0 if ttl == _ZERO else _unpack(ttl)[0],
+            frames[_FLOW],
+            0 if key == _ZERO else _unpack(key)[0],
+            frames[_SIGNATURE],
         )
-        try:
-            (ttl,), (key,) = _unpack(frames[_TTL]), _unpack(frames[_KEY])
-        except struct.error:
-            return None
-        return frames[_BODY], ttl, frames[_FLOW], key, frames[_SIGNATURE]
+    except struct.error:
+        return None
+
+
+def are_alike(one: list[bytes], other: list[bytes]) -> bool:
+    """Whether two messages of one sender differ in nothing but what is new in every message."""
+    if len(one) != len(other) or len(one) < _FEWEST_FRAMES or one[_SENDER] != other[_SENDER]:
+        return False
+    return _with_holes(one) == _with_holes(other)
 
 
 def _with_holes(frames: list[bytes]) -> list[Any]:
