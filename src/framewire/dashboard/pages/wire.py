@@ -14,14 +14,16 @@ from framewire.dashboard.elements import Cell, Column, Rows, block, link, text
 from framewire.dashboard.filters import Query
 from framewire.dashboard.frames import frame_view
 from framewire.dashboard.pages.flows import slow_rows
-from framewire.dashboard.pasting import MOST, pasted
 from framewire.dashboard.shell import heading, page, section, state
 from framewire.dashboard.showing import address, brief, flow_address, moment, shown
 from framewire.history import Flow, FlowPage, History, Told
+from framewire.wire.transcripts import Unreadable, read_text
 
 __all__ = ["wire_page"]
 
 _LONGEST = 4 * 1024 * 1024
+_MOST = 200
+"""Messages that are shown of one paste."""
 _FEW, _ROWS = 10, 200
 _HELP = (
     'JSON lines (an object with "frames" in hex, or a list of them), or hex: a frame a line, - for an empty one, '
@@ -76,16 +78,16 @@ def _show(content: str, *, bodies: bool) -> None:
         why = "This page takes up to 4 MiB; the command reads files of any size."
         state("Too much to paste", why, "framewire inspect FILE", tone="bad")
         return
-    messages = list(islice(pasted(content), MOST + 1))
+    messages = list(islice(read_text(content), _MOST + 1))
     if not messages:
         state("Nothing to show", _HELP)
-    for each in messages[:MOST]:
-        if each.problem:
+    for each in messages[:_MOST]:
+        if isinstance(each, Unreadable):
             state(f"{shown(each.place)} holds no message", each.problem, tone="bad")
         else:
-            frame_view(each.place, each.frames, bodies=bodies)
-    if len(messages) > MOST:
-        text("p", f"… and more; this page shows {MOST} messages. `framewire inspect FILE` shows all.", "soft")
+            frame_view(each.name or each.place, each.frames, bodies=bodies)
+    if len(messages) > _MOST:
+        text("p", f"… and more; this page shows {_MOST} messages. `framewire inspect FILE` shows all.", "soft")
 
 
 async def _newest(board: Board) -> None:
