@@ -1,14 +1,12 @@
 """The live cluster in a browser: what is there, and what changes while one looks."""
 
 import re
-import signal
 
 import pytest
 from playwright.sync_api import expect
-from tests.cluster.clustering import HEARTBEAT, rendezvous
-from tests.dashboard.looking import dashboard, rows
-from tests.node.running import until
-from tests.operation.programs import SHOP, client, program, write
+from tests.cluster.clustering import rendezvous
+from tests.dashboard.looking import QUICK, dashboard, killed, rows, shops
+from tests.operation.programs import client
 from tests.operation.test_running import Order, Ordered
 
 import framewire as fw
@@ -20,23 +18,14 @@ pytestmark = pytest.mark.timeout(180)
 def cluster(tmp_path_factory):
     """A rendezvous server and two nodes, one of which a test may kill."""
     directory = tmp_path_factory.mktemp("cluster")
-    write(directory, "shop.py", SHOP)
-    with rendezvous() as server:
-        quick = [f"--set=cluster.heartbeat={HEARTBEAT}", "--set=cluster.misses=5"]
-        options = ["node", "--app=shop:app", f"--rendezvous={server.uri}", *quick]
-        with (
-            program(directory, *options, "--identity=shop-1") as one,
-            program(directory, *options, "--identity=shop-2") as two,
-        ):
-            one.says("is ready")
-            two.says("is ready")
-            yield server, directory, {"shop-1": one, "shop-2": two}, quick
+    with rendezvous() as server, shops(directory, server, "shop-1", "shop-2") as nodes:
+        yield server, directory, nodes
 
 
 @pytest.fixture(scope="module")
 def live(cluster):
-    server, directory, _, quick = cluster
-    with dashboard(directory, f"--rendezvous={server.uri}", *quick) as address:
+    server, directory, _ = cluster
+    with dashboard(directory, f"--rendezvous={server.uri}", *QUICK) as address:
         yield address
 
 
@@ -51,7 +40,7 @@ def test_nodes_and_their_handlers_are_shown(page, live):
 
 
 def test_an_open_ask_appears_with_its_age_and_target_and_goes_when_it_is_answered(page, live, cluster):
-    server, _, _, _ = cluster
+    server, _, _ = cluster
     page.goto(f"{live}/cluster")
     expect(page.get_by_text("Nobody waits for an answer.")).to_be_visible()
     with client(server, identity="waiting") as hub:
@@ -64,7 +53,7 @@ def test_an_open_ask_appears_with_its_age_and_target_and_goes_when_it_is_answere
 
 
 def test_failures_and_dead_letters_are_counted_by_reason(page, live, cluster):
-    server, _, _, _ = cluster
+    server, _, _ = cluster
     page.goto(f"{live}/cluster")
     with client(server, identity="unlucky", route_grace=0.2) as hub:
         with pytest.raises(fw.RemoteError):
@@ -105,9 +94,7 @@ def test_a_node_that_is_killed_is_shown_as_gone_while_one_looks(page, live, clus
     page.goto(f"{live}/cluster")
     nodes = page.get_by_role("table", name="Nodes")
     expect(nodes.get_by_role("row", name=re.compile("shop-2 up"))).to_be_visible()
-    killed = cluster[2]["shop-2"]
-    killed.send(signal.SIGKILL)
-    until(lambda: killed.process.poll() is not None)
+    killed(cluster[2]["shop-2"])
     expect(nodes.get_by_role("row", name=re.compile("shop-2 gone gone; last seen"))).to_be_visible()
     expect(page.get_by_role("group", name="Nodes")).to_contain_text(re.compile(r"\d gone"))
     expect(nodes.get_by_role("row", name=re.compile("shop-1 up"))).to_be_visible()

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from nicegui.element import Element
 from nicegui.elements.mixins.text_element import TextElement
 
-__all__ = ["Cell", "Column", "Copy", "Figure", "Rows", "block", "link", "text"]
+__all__ = ["Cell", "Column", "Copy", "Figure", "Rows", "Table", "block", "link", "text"]
 
+E = TypeVar("E", bound=Element)
 Simple = str | int | float | None
 
 
@@ -61,6 +62,22 @@ class Rows(Element, component="browser/rows.js"):
         self.props["rows"] = tuple(tuple(map(_told, row)) for row in rows)
 
 
+class Table:
+    """A table that changes, or a sentence where it has no rows."""
+
+    def __init__(self, caption: str, columns: Sequence[Column], otherwise: str) -> None:
+        self._otherwise = text("p", otherwise, "soft")
+        self._rows = Rows(caption, columns)
+        self.show(())
+
+    def show(self, rows: Iterable[Sequence[Cell | Simple]]) -> None:
+        """Show these rows from now on."""
+        found = tuple(rows)
+        self._rows.show(found)
+        self._rows.set_visibility(bool(found))
+        self._otherwise.set_visibility(not found)
+
+
 class Figure(Element, component="browser/figure.js"):
     """One number that matters, with its name and how it went lately."""
 
@@ -98,7 +115,7 @@ def _told(cell: Cell | Simple) -> Any:
     return {name: value for name, value in asdict(cell).items() if value not in (None, False)}
 
 
-def text(tag: str, content: str, classes: str = "", **attributes: str) -> Element:
+def text(tag: str, content: str, classes: str = "", **attributes: str) -> TextElement:
     """A tag with a text in it."""
     return _with(_Text(tag=tag, text=content), classes, attributes)
 
@@ -113,7 +130,7 @@ def link(content: str, href: str, classes: str = "", **attributes: str) -> Eleme
     return text("a", content, classes, href=href, **attributes)
 
 
-def _with(element: Element, classes: str, attributes: dict[str, str]) -> Element:
+def _with(element: E, classes: str, attributes: dict[str, str]) -> E:
     if classes:
         element.classes(classes)
     for name, value in attributes.items():

@@ -11,11 +11,12 @@ import contextlib
 import datetime as dt
 import logging
 import time
-from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from framewire.config import Configuration
+from framewire.dashboard.growth import Growth, Lines
+from framewire.dashboard.sendings import Sending, Sendings
 from framewire.errors import FramewireError
 from framewire.node.reports import ActorStats, HandlerStats, NodeStats
 from framewire.operation.observing import Observer, Seen
@@ -27,8 +28,6 @@ EVERY = 2.0
 """Seconds between looks."""
 _AGAIN = 3.0
 """Seconds after which a cluster that could not be joined is tried again."""
-_POINTS = 90
-_MOST_LINES = 5_000
 _MOURNED = 300.0
 """Seconds for which a node that is gone is still shown."""
 _PENDING, _LETTERS = 100, 100
@@ -52,6 +51,8 @@ class Handled:
     actor: ActorStats
     handler: HandlerStats
     rate: float
+    took: float | None
+    """Seconds for a message, on the average: since the last look where there were any, else in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,14 @@ class Look:
     nodes: tuple[Seen, ...] = ()
     gone: tuple[Gone, ...] = ()
     handlers: tuple[Handled, ...] = ()
+    sendings: tuple[Sending, ...] = ()
     problem: str = ""
     """Why there is nothing to see, and what to do about it."""
+
+    @property
+    def everyone(self) -> tuple[Seen | Gone, ...]:
+        """Those who are there, and then those who were."""
+        return (*self.nodes, *self.gone)
 
     @property
     def stats(self) -> list[NodeStats]:
@@ -76,36 +83,25 @@ class Look:
         return sum(stats.rates.get(name, 0.0) for stats in self.stats)
 
 
-@dataclass(slots=True)
-class _Lines:
-    """Values of the last minutes, by what they are of; of too many, the least recently told are dropped."""
-
-    kept: dict[tuple[str, ...], deque[float]] = field(default_factory=dict)
-
-    def add(self, of: tuple[str, ...], value: float) -> None:
-        line = self.kept.pop(of, None)
-        if line is None:
-            line = deque(maxlen=_POINTS)
-        line.append(value)
-        self.kept[of] = line
-        while len(self.kept) > _MOST_LINES:
-            del self.kept[next(iter(self.kept))]
-
-
 class Watch:
     """Looks at the cluster that a configuration names, in the background; ``look`` is the last that was seen."""
 
     def __init__(self, config: Configuration, *, every: float = EVERY, wait: float = 5.0) -> None:
         self.look = Look(0, None)
         self._config, self._every, self._wait = config, every, wait
-        self._lines = _Lines()
-        self._counts: dict[tuple[str, ...], tuple[float, int]] = {}
+        self._lines = Lines()
+        self._growth = Growth()
+        self._sendings = Sendings()
         self._seen: dict[str, tuple[str, float]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def line(self, *of: str) -> tuple[float, ...]:
         """A value of the last minutes: of a node and a rate, of a handler, or of all nodes."""
-        return tuple(self._lines.kept.get(of, ()))
+        return self._lines.of(*of)
+
+    def sent_line(self, sender: str, receiver: str) -> tuple[float, ...]:
+        """What one node sent to another in a second, over the last minutes."""
+        return self._sendings.line(sender, receiver)
 
     def start(self) -> None:
         """Look from now on."""
@@ -142,8 +138,10 @@ class Watch:
 
     def _publish(self, nodes: Iterable[Seen], problem: str) -> None:
         nodes = tuple(nodes)
+        gone = self._gone(nodes)
+        sendings = self._sendings.look(nodes, {*(node.name for node in nodes), *(each.name for each in gone)})
         handlers = tuple(self._handled(nodes))
-        look = Look(self.look.number + 1, dt.datetime.now(dt.UTC), nodes, self._gone(nodes), handlers, problem)
+        look = Look(self.look.number + 1, dt.datetime.now(dt.UTC), nodes, gone, handlers, sendings, problem)
         for name in ("sent", "handled", "failed"):
             self._lines.add(("all", name), look.total(name))
             for node in nodes:
@@ -165,20 +163,17 @@ class Watch:
         )
 
     def _handled(self, nodes: tuple[Seen, ...]) -> Iterable[Handled]:
-        now = time.monotonic()
-        counts: dict[tuple[str, ...], tuple[float, int]] = {}
-        for node in nodes:
-            for actor in node.stats.actors if node.stats is not None else ():
+        self._growth.look_again()
+        for name, stats in ((node.name, node.stats) for node in nodes if node.stats is not None):
+            for actor in stats.actors:
                 for handler in filter(is_theirs, actor.handlers):
-                    of = (node.name, actor.identity, handler.name, handler.message)
-                    before = self._counts.get(of)
-                    counts[of] = (now, handler.handled)
-                    # A node that was started again under its name counts from nothing.
-                    fewer = before is None or handler.handled < before[1]
-                    rate = 0.0 if before is None or fewer else (handler.handled - before[1]) / (now - before[0])
+                    of = (name, actor.identity, handler.name, handler.message)
+                    more, seconds = self._growth.since(of, handler.handled, stats.uptime)
+                    spent, _ = self._growth.since((*of, "seconds"), handler.seconds, stats.uptime)
+                    rate = more / seconds if seconds else 0.0
                     self._lines.add(of, rate)
-                    yield Handled(node.name, actor, handler, rate)
-        self._counts = counts
+                    took = spent / more if more else handler.seconds / handler.handled if handler.handled else None
+                    yield Handled(name, actor, handler, rate, took)
 
 
 def _gauges(stats: list[NodeStats]) -> Iterable[tuple[str, float]]:

@@ -9,7 +9,7 @@ from typing import Any
 from nicegui import ui
 
 from framewire.dashboard.board import Board
-from framewire.dashboard.elements import Cell, Column, Figure, Rows, block, text
+from framewire.dashboard.elements import Cell, Column, Figure, Rows, Table, block, text
 from framewire.dashboard.shell import heading, page, section, state
 from framewire.dashboard.showing import count, flow_address, rate, shown, span
 from framewire.dashboard.watching import Look, Watch
@@ -62,6 +62,7 @@ _LETTERS = (
     Column("why", wide=True),
     Column("flow"),
 )
+_REASONS = (Column("reason", wide=True), Column("letters", number=True))
 _STALLED = (Column("handler", wide=True), Column("node"), Column("times", number=True))
 
 
@@ -113,20 +114,14 @@ class _Live:
         with section("Nodes"):
             self._nodes = Rows("Nodes", _NODES)
         with section("Handlers"):
-            self._no_handlers = text("p", "No node has handlers of its own yet.", "soft")
-            self._handlers = Rows("Handlers", _HANDLERS)
+            self._handlers = Table("Handlers", _HANDLERS, "No node has handlers of its own yet.")
         with section("Open asks", "the oldest first"):
-            self._no_pending = text("p", "Nobody waits for an answer.", "soft")
-            self._pending = Rows("Open asks", _PENDING)
+            self._pending = Table("Open asks", _PENDING, "Nobody waits for an answer.")
         with block("div", "fw-columns"):
             with section("Dead letters", "by reason"):
-                self._no_letters = text("p", "Everything could be delivered.", "soft")
-                self._reasons = Rows(
-                    "Dead letters by reason", (Column("reason", wide=True), Column("letters", number=True))
-                )
+                self._reasons = Table("Dead letters by reason", _REASONS, "Everything could be delivered.")
             with section("Stalled handlers", "which blocked an event loop"):
-                self._no_stalled = text("p", "Every event loop comes round.", "soft")
-                self._stalled = Rows("Stalled handlers", _STALLED)
+                self._stalled = Table("Stalled handlers", _STALLED, "Every event loop comes round.")
         with section("The last dead letters"):
             self._letters = Rows("The last dead letters", _LETTERS)
 
@@ -162,19 +157,16 @@ class _Live:
             note = f"{silent} silent, {len(look.gone)} gone" if name == "nodes" and (silent or look.gone) else ""
             figure.show(value, watch.line("all", name), tone="bad" if bad else "", note=note)
         self._nodes.show([*map(self._node, look.nodes), *map(_gone, look.gone)])
-        _fill(self._handlers, self._no_handlers, list(self._handler_rows(look)))
-        _fill(self._pending, self._no_pending, list(self._pending_rows(look)))
+        self._handlers.show(self._handler_rows(look))
+        self._pending.show(self._pending_rows(look))
         reasons = Counter[str]()
         for stats in look.stats:
             reasons.update(stats.dead_letters)
-        _fill(
-            self._reasons, self._no_letters, [(shown(reason), number) for reason, number in reasons.most_common()]
-        )
-        stalled = [
+        self._reasons.show((shown(reason), number) for reason, number in reasons.most_common())
+        self._stalled.show(
             (shown(name or "(no handler)"), node, Cell(count(times), tone="bad", sort=times))
             for name, node, times in _stalls(look)
-        ]
-        _fill(self._stalled, self._no_stalled, stalled)
+        )
         self._letters.show(self._letter_rows(look))
 
     def _node(self, node: Seen) -> tuple[Any, ...]:
@@ -265,9 +257,3 @@ def _gone(gone: Any) -> tuple[Any, ...]:
 def _stalls(look: Look) -> list[tuple[str, str, int]]:
     found = [(name, shown(stats.node), times) for stats in look.stats for name, times in stats.stalled.items()]
     return sorted(found, key=lambda each: -each[2])
-
-
-def _fill(rows: Rows, otherwise: Any, found: list[Any]) -> None:
-    rows.show(found)
-    rows.set_visibility(bool(found))
-    otherwise.set_visibility(not found)

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nicegui import ui
-
 from framewire.dashboard.answering import answered, no_lake, wrong_address
 from framewire.dashboard.board import Board
 from framewire.dashboard.elements import Cell, Column, Rows, block, link, text
 from framewire.dashboard.filters import WINDOW, Field, Filters, Query
-from framewire.dashboard.graph import Address, Drawing, Graph, drawn, drawn_live
-from framewire.dashboard.pages.aside import edge_panel, live_panel, node_panel
+from framewire.dashboard.graph import Address, Drawing, Graph, drawn
+from framewire.dashboard.pages.aside import edge_panel, named, node_panel
 from framewire.dashboard.pages.cluster import no_cluster
+from framewire.dashboard.pages.live_topology import live_topology
 from framewire.dashboard.shell import heading, page, section, state
 from framewire.dashboard.showing import address, brief, count, moment, shown, span
-from framewire.dashboard.watching import Watch
 from framewire.history import Edge, History, Topology
 
 __all__ = ["topology_page"]
@@ -24,7 +22,6 @@ __all__ = ["topology_page"]
 _FIELDS: tuple[Field, ...] = WINDOW
 _OTHERS = ("node", "message", "sender", "receiver", "live")
 _MOST, _LISTED = 100, 40
-_LOOK_AGAIN = 1.0
 _EDGES = (
     Column("from"),
     Column("to"),
@@ -55,51 +52,17 @@ async def topology_page(board: Board, told: Mapping[str, str]) -> None:
         elif live and board.watch is None:
             no_cluster()
         elif live and board.watch is not None:
-            _live(board.watch, query)
+            await live_topology(board, board.watch, query)
         else:
             Filters(query)
             await _history(board, query)
 
 
-def _live(watch: Watch, query: Query) -> None:
-    picked = query.text("node")
-    seen = {"number": -1}
-
-    def where(**more: object) -> str:
-        return address("/topology", live=1, **more)
-
-    with block("div", "fw-beside picked" if picked else "fw-beside"):
-        with block("div", "fw-section"):
-            trouble = block("div")
-            graph = Graph("The cluster as it is now", Drawing((), ()))
-            text(
-                "p", "Circles by what is handled a second; arrows are open asks, thin lines who knows whom.", "soft"
-            )
-        panel = block("aside", "fw-main-part", aria_label="Picked")
-
-    def update() -> None:
-        look = watch.look
-        if look.number == seen["number"]:
-            return
-        seen["number"] = look.number
-        graph.show(drawn_live(look, where, picked))
-        trouble.clear()
-        with trouble:
-            if look.problem:
-                state("The cluster is not to be seen", look.problem, tone="bad")
-        panel.clear()
-        with panel:
-            live_panel(look, picked)
-
-    update()
-    ui.timer(_LOOK_AGAIN, update)
-
-
 async def _history(board: Board, query: Query) -> None:
     window = query.window
-    ends = (query.text("sender"), query.text("receiver"))
-    node = query.text("node")
-    picked: tuple[str | None, ...] = ends if any(ends) else (node,)
+    ends = (query.text("sender") or "", query.text("receiver") or "")
+    node = query.text("node") or ""
+    picked: tuple[str, ...] = ends if any(ends) else (node,)
     times = {name: query.text(name) for name in ("since", "until")}
 
     def where(**more: object) -> str:
@@ -141,9 +104,11 @@ async def _history(board: Board, query: Query) -> None:
             await answered(board, key, find, show, waiting="Drawing the topology")
         with block("aside", "fw-main-part", aria_label="Picked"):
             if all(ends):
-                await edge_panel(board, query)
+                named(*ends)
+                await edge_panel(board, window, times, ends)
             elif node:
-                await node_panel(board, query)
+                named(node)
+                await node_panel(board, window, times, node, query.text("message"))
             else:
                 text(
                     "p",
