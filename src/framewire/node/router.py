@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Iterable
 from time import time_ns
 from typing import Protocol
@@ -106,17 +107,21 @@ class Router:
     def send(self, parcel: Parcel) -> Room | None:
         """Get a parcel under way; what is returned is done when there is room for it."""
         # Nearly every message is one of these, so they skip the detours (bench/node.py, bench/cluster.py): to
-        # anyone who handles it, from here or to here, and an answer to a hub, of this node or another.
+        # anyone who handles it, from here or to here, and an answer to a hub, of this node or another. What has a
+        # stencil is new here and nothing is special about it.
         if not parcel.receiver:
+            if parcel.stencil is not None:
+                route = self.table.next(parcel.message_id)
+                if route is None:
+                    return self._hold(parcel)
+                if route.node:
+                    parcel.sent_to = route
+                    return self._send_away(route, parcel)
+                return self._take(route, parcel)
             if not parcel.receiver_node and parcel.distribution == 0:
                 if not parcel.source:
                     route = self.table.next(parcel.message_id)
-                    if route is None:
-                        return self._hold(parcel)
-                    if route.node and not parcel.trace_options:
-                        parcel.sent_to = route
-                        return self._send_away(route, parcel)
-                    return self._take(route, parcel)
+                    return self._hold(parcel) if route is None else self._take(route, parcel)
                 route = self.table.next_here(parcel.message_id)
                 if route is not None:
                     return self._take(route, parcel)
@@ -206,14 +211,19 @@ class Router:
 
     def _send_away(self, route: Route, parcel: Parcel) -> Room | None:
         core, transport = self._core, self._transport
-        now = core.now()
+        now = 0.0 if parcel.deadline == math.inf else core.now()
         if parcel.deadline <= now:
             core.undeliverable(parcel, Reason.EXPIRED, Expired("its time was over before it left this node"))
             return None
         try:
             if transport is None:
                 raise Unreachable("this node is connected to no other")
-            frames = self._frames(parcel, transport.uri, now)
+            router, stencil = self._address, parcel.stencil
+            if router is None or router.uri != transport.uri:
+                router = self._address = RouterAddress(transport.uri, core.identity)
+            frames = None if stencil is None else stencil.frames(parcel, now, router, core.keyring)
+            if frames is None:
+                frames = self._frames(parcel, now, router)
             if (tap := core.tap) is None:
                 room = transport.send(route.node, frames)
             else:
@@ -244,24 +254,19 @@ class Router:
     def _passed(self, _: Room) -> None:
         self._passing -= 1
 
-    def _frames(self, parcel: Parcel, uri: str, now: float) -> list[bytes]:
-        router = self._address
-        if router is None or router.uri != uri:
-            router = self._address = RouterAddress(uri, self._core.identity)
-        keyring, stencil = self._core.keyring, parcel.stencil
-        if stencil is not None and (frames := stencil.frames(parcel, now, router, keyring)) is not None:
-            return frames
+    def _frames(self, parcel: Parcel, now: float, router: RouterAddress) -> list[bytes]:
+        """What a parcel is on the wire, where nothing like it was written before."""
         if parcel.frames is not None:
             return forward(parcel.frames, router, ttl_ticks=ttl_ticks(parcel.deadline, now))
-        message = parcel.to_message(now, router)
+        keyring, message = self._core.keyring, parcel.to_message(now, router)
         if keyring is not None:
             try:
                 message = keyring.sign(message)
             except UsageError as problem:
                 raise BadSignature(str(problem)) from None
         frames = encode(message)
-        if stencil is not None:
-            stencil.learn(message, frames, router, keyring)
+        if parcel.stencil is not None:
+            parcel.stencil.learn(message, frames, router, keyring)
         return frames
 
     # --- messages from other nodes

@@ -133,7 +133,10 @@ class RoutingTable:
     def next(self, message: MessageId) -> Route | None:
         """The next route for a unicast, round-robin over local and remote alike."""
         ring = self._everywhere.get(message)
-        return ring.next() if ring is not None else None
+        if ring is None:
+            return None
+        routes = ring.routes
+        return routes[0] if len(routes) == 1 else ring.next()
 
     def next_here(self, message: MessageId) -> Route | None:
         """The next route among the receivers of this node."""
