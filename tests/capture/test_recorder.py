@@ -85,7 +85,7 @@ def test_a_dead_letter_is_recorded_with_its_reason(tmp_path):
     async def main():
         async with fw.Node(capture=tmp_path, signals=False) as node:
             await node.hub.tell(Question(1))
-            node.receive(b"stranger", [b"stranger", b"", b"nonsense"])
+            node.port.receive(b"stranger", [b"stranger", b"", b"nonsense"])
 
     run(main())
     found = read(tmp_path, directions=["dead"])

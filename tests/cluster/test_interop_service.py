@@ -103,7 +103,7 @@ def test_the_unregistration_that_a_live_dot_net_node_wrote_removes_what_it_names
 
     async def main(node, *_):
         there = fw.Route(b"\x01there")
-        node.peer_registered(DOT_NET, [(there, (fw.MessageId(wanted), fw.MessageId(b"NET.ECHO")))])
+        node.port.peer_registered(DOT_NET, [(there, (fw.MessageId(wanted), fw.MessageId(b"NET.ECHO")))])
         node._transport._hear(frames)
         assert not list(node._router.table.all(fw.MessageId(wanted)))
         assert list(node._router.table.all(fw.MessageId(b"NET.ECHO")))

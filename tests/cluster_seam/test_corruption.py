@@ -76,8 +76,8 @@ def test_whatever_a_message_says_no_node_raises_and_the_ask_ends(changes, direct
         clock = ManualClock()
         async with Cluster(3, clock=clock, max_hops=0xFFFE) as cluster:
             await answerers(cluster, 1)
-            cluster[2].peer_lost(b"node-1")
-            cluster[2].peer_registered(b"node-1", cluster[1].registrations)
+            cluster[2].port.peer_lost(b"node-1")
+            cluster[2].port.peer_registered(b"node-1", cluster[1].port.registrations)
 
             def rewrite(sender, _, frames):
                 return encode(decode(frames).replace(**changes)) if sender == b"node-%d" % direction else frames
@@ -94,8 +94,8 @@ def test_a_limit_of_many_thousand_years_survives_being_passed_on():
     async def scenario():
         async with Cluster(3) as cluster:
             [answerer] = await answerers(cluster, 2)
-            cluster[0].peer_lost(b"node-2")
-            cluster[0].peer_registered(b"node-1", [r for r in cluster[2].registrations if r[1]])
+            cluster[0].port.peer_lost(b"node-2")
+            cluster[0].port.peer_registered(b"node-1", [r for r in cluster[2].port.registrations if r[1]])
 
             def forever(sender, _, frames):
                 return encode(decode(frames).replace(ttl_ticks=2**63 - 1)) if sender == b"node-0" else frames

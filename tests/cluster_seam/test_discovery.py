@@ -40,7 +40,7 @@ def test_a_route_that_was_forgotten_is_asked_for_and_found():
     async def scenario():
         async with Cluster(3, route_grace=10) as cluster:
             await answerers(cluster, 2)
-            cluster[0].peer_lost(b"node-2")
+            cluster[0].port.peer_lost(b"node-2")
             assert (await cluster[0].hub.ask(Question(4), Answer, timeout=5)) == Answer(4, "2")
 
     run(scenario())
@@ -50,8 +50,8 @@ def test_an_actor_whose_place_was_forgotten_is_asked_for_and_found():
     async def scenario():
         async with Cluster(2, route_grace=10) as cluster:
             await answerers(cluster, 1)
-            address = cluster[1].registrations[-1][0]
-            cluster[0].peer_lost(b"node-1")
+            address = cluster[1].port.registrations[-1][0]
+            cluster[0].port.peer_lost(b"node-1")
             answer = await cluster[0].hub.ask(Question(4), Answer, to_actor=address.receiver, timeout=5)
             assert answer == Answer(4, "1")
 
@@ -97,7 +97,7 @@ def test_no_route_to_an_actor_that_does_not_handle_the_message():
     async def scenario():
         clock = ManualClock()
         async with Cluster(2, clock=clock) as cluster:
-            introspection = next(route for route, messages in cluster[1].registrations if messages)
+            introspection = next(route for route, messages in cluster[1].port.registrations if messages)
             address = Route(introspection.receiver, b"node-1")
             promise = cluster[0].hub.start(Question(), Answer, to_actor=address, timeout=10)
             await clock.advance(2)
@@ -150,7 +150,7 @@ def test_an_actor_that_is_unhosted_is_forgotten_everywhere_even_by_those_who_joi
     async def scenario():
         async with Cluster(2, route_grace=0) as cluster:
             await answerers(cluster, 1)
-            address = cluster[1].registrations[-1][0]
+            address = cluster[1].port.registrations[-1][0]
             await cluster[1].unhost(address)
             await cluster.join()
             await cluster.settled()

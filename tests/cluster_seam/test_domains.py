@@ -65,9 +65,9 @@ def test_a_signature_survives_being_passed_on():
     async def scenario():
         async with Cluster(3, keyring=ring()) as cluster:
             charges = await cashier_on(cluster, 2)
-            claim = [(route, messages) for route, messages in cluster[2].registrations if messages]
-            cluster[0].peer_lost(b"node-2")
-            cluster[0].peer_registered(b"node-1", claim)
+            claim = [(route, messages) for route, messages in cluster[2].port.registrations if messages]
+            cluster[0].port.peer_lost(b"node-2")
+            cluster[0].port.peer_registered(b"node-1", claim)
             assert (await cluster[0].hub.ask(Charge(100), Charged, timeout=10)).cents == 100
             assert charges[0].hops == 2
 

@@ -70,8 +70,8 @@ def test_what_is_passed_on_waits_within_limits():
         clock = ManualClock()
         async with Cluster(3, clock=clock, limit=2, hold=3) as cluster:
             [answerer] = await answerers(cluster, 2)
-            cluster[0].peer_lost(b"node-2")
-            cluster[0].peer_registered(b"node-1", [(Route(b"\x01" + bytes(16)), (QUESTION,))])
+            cluster[0].port.peer_lost(b"node-2")
+            cluster[0].port.peer_registered(b"node-1", [(Route(b"\x01" + bytes(16)), (QUESTION,))])
             cluster.disturb(Faults(delay=(1.0, 1.0)), sender=1, receiver=2)
             promises = []
             for number in range(10):

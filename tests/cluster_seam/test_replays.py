@@ -70,7 +70,7 @@ def attacked(asks, attack, *, keyring=None, **settings):
 
 
 def replaying(cluster, recorded):
-    cluster[1].receive(ATTACKER, recorded[-1])
+    cluster[1].port.receive(ATTACKER, recorded[-1])
 
 
 @pytest.mark.parametrize("asks", [1, 5], ids=["the first of its kind", "one that is like others"])
@@ -85,7 +85,7 @@ def test_a_message_that_was_replayed_before_its_original_came_is_still_handled_o
     def overtaking(cluster, recorded):
         changed = decode(recorded[-1]).replace(correlation_id=b"f" * 36)
         for peer in (ATTACKER, b"node-0"):
-            cluster[1].receive(peer, encode(changed))
+            cluster[1].port.receive(peer, encode(changed))
 
     charges, at_receiver, _ = attacked(1, overtaking)
     assert (charges, at_receiver) == ([7], {fw.Reason.REPLAYED: 1})
@@ -94,7 +94,7 @@ def test_a_message_that_was_replayed_before_its_original_came_is_still_handled_o
 def test_equal_messages_of_one_sender_are_no_replays():
     def told_twice(cluster, recorded):
         for _ in range(2):
-            cluster[1].receive(b"node-0", recorded[-1])  # such as a handler that says the same thing twice
+            cluster[1].port.receive(b"node-0", recorded[-1])  # such as a handler that says the same thing twice
 
     charges, at_receiver, _ = attacked(3, told_twice)
     assert charges == [7, 7]
@@ -119,7 +119,7 @@ def test_one_message_that_comes_over_two_routes_is_no_replay():
     def over_another_node(cluster, recorded):
         message = decode(recorded[-1])
         passed_on = message.replace(routing=(*message.routing, RouterAddress("memory://c", b"c")), hops=2)
-        cluster[1].receive(b"c", encode(passed_on))
+        cluster[1].port.receive(b"c", encode(passed_on))
 
     charges, at_receiver, _ = attacked(1, over_another_node)
     assert (charges, at_receiver) == ([7], {})
@@ -144,7 +144,7 @@ CHANGES = [{"correlation_id": b"f" * 36}, {"callback_key": 77}, {"routing": ()}]
 
 def changing(changes):
     def attack(cluster, recorded):
-        cluster[1].receive(ATTACKER, encode(decode(recorded[-1]).replace(**changes)))
+        cluster[1].port.receive(ATTACKER, encode(decode(recorded[-1]).replace(**changes)))
 
     return attack
 
@@ -195,7 +195,7 @@ def test_a_message_that_is_replayed_to_another_node_is_not_noticed():
             recorded = overhearing(cluster)
             await cluster[0].hub.ask(Charge(7), Charged, timeout=10)
             await cluster[2].host(cashier)
-            cluster[2].receive(ATTACKER, recorded[-1])
+            cluster[2].port.receive(ATTACKER, recorded[-1])
             await cluster.settled()
             assert cashier.charges == [7]
 
@@ -213,11 +213,11 @@ def test_a_replay_is_noticed_within_the_window_and_not_long_after():
             await cluster[0].hub.tell(Charge(7))
             await cluster.settled()
             await clock.advance(59)
-            cluster[1].receive(ATTACKER, recorded[-1])
+            cluster[1].port.receive(ATTACKER, recorded[-1])
             await cluster.settled()
             assert cashier.charges == [7]
             await clock.advance(121)
-            cluster[1].receive(ATTACKER, recorded[-1])
+            cluster[1].port.receive(ATTACKER, recorded[-1])
             await cluster.settled()
             assert cashier.charges == [7, 7]
 

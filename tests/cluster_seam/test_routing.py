@@ -57,8 +57,8 @@ def test_a_message_from_another_node_is_passed_on_where_nobody_handles_it():
         async with Cluster(3) as cluster:
             [answerer] = await answerers(cluster, 2)
             stale = [(Route(b"\x01" + bytes(16)), (QUESTION,))]
-            cluster[0].peer_lost(b"node-2")
-            cluster[0].peer_registered(b"node-1", stale)
+            cluster[0].port.peer_lost(b"node-2")
+            cluster[0].port.peer_registered(b"node-1", stale)
             assert (await cluster[0].hub.ask(Question(7), Answer, timeout=10)).number == 7
             [message] = answerer.messages
             assert (message.hops, nodes_of(message)) == (2, [b"node-0", b"node-1"])
@@ -142,7 +142,7 @@ def test_replies_to_a_broadcast_are_gathered_from_all_nodes():
 def test_a_broadcast_to_a_node_that_handles_it_no_longer_is_a_dead_letter_there():
     async def scenario():
         async with Cluster(2) as cluster:
-            cluster[0].peer_registered(b"node-1", [(Route(b"\x01" + bytes(16)), (QUESTION,))])
+            cluster[0].port.peer_registered(b"node-1", [(Route(b"\x01" + bytes(16)), (QUESTION,))])
             await cluster[0].hub.broadcast(Question())
             await cluster.settled()
             assert cluster[1].dead_letters.counts == {fw.Reason.NO_ROUTE: 1}
@@ -241,7 +241,7 @@ def test_messages_that_go_in_circles_are_stopped():
         async with Cluster(2, max_hops=8) as cluster:
             for node, other in ((0, 1), (1, 0)):
                 claim = [(Route(b"\x01" + bytes(16)), (QUESTION,))]
-                cluster[node].peer_registered(b"node-%d" % other, claim)
+                cluster[node].port.peer_registered(b"node-%d" % other, claim)
             with pytest.raises(fw.Unreachable, match="went in circles for 9 hops"):
                 await cluster[0].hub.ask(Question(), Answer, timeout=10)
             dead = [node.dead_letters.counts[fw.Reason.UNREACHABLE] for node in cluster]

@@ -59,7 +59,7 @@ def test_a_node_in_between_passes_on_what_is_left():
         async with Cluster(3, clock=clock, route_grace=5.0) as cluster:
             cluster.partition([0], [2])
             await cluster.settled()
-            cluster[0].peer_registered(b"node-1", [(Route(b"\x01" + bytes(16)), (QUESTION,))])
+            cluster[0].port.peer_registered(b"node-1", [(Route(b"\x01" + bytes(16)), (QUESTION,))])
             await cluster[0].hub.tell(Question(), ttl=1.0)
             await clock.advance(0.25)
             [answerer] = await answerers(cluster, 2)
@@ -87,7 +87,7 @@ def test_what_is_spent_is_not_passed_on():
         async with Cluster(3, clock=clock, route_grace=5.0) as cluster:
             cluster.partition([0], [2])
             await cluster.settled()
-            cluster[0].peer_registered(b"node-1", [(Route(b"\x01" + bytes(16)), (QUESTION,))])
+            cluster[0].port.peer_registered(b"node-1", [(Route(b"\x01" + bytes(16)), (QUESTION,))])
             promise = cluster[0].hub.start(Question(), Answer, ttl=1.0, timeout=10)
             await clock.advance(2)
             assert not promise.done

@@ -48,12 +48,12 @@ async def overloaded(node):
 
 async def bad_body(node):
     node.handler(Job)(lambda _: None)
-    node.receive(b"peer", encode(Message(b"test.job", body_frames=(b"\xc1",))))
+    node.port.receive(b"peer", encode(Message(b"test.job", body_frames=(b"\xc1",))))
 
 
 async def bad_signature(node):
     node.handler(Job)(lambda _: None)
-    node.receive(b"peer", encode(Message(b"secret.plan", domain="secret")))
+    node.port.receive(b"peer", encode(Message(b"secret.plan", domain="secret")))
 
 
 async def handler_gone(node):
@@ -77,7 +77,7 @@ async def late_reply(node):
 
 
 async def malformed(node):
-    node.receive(b"peer", [b"these", b"are", b"no", b"message"])
+    node.port.receive(b"peer", [b"these", b"are", b"no", b"message"])
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_an_actor_is_announced_with_what_it_handles_unless_it_is_local(local):
             address = await node.host(Worker(), local=local)
             handled = {type_of(Job).message_id, type_of(Question).message_id}
             assert set(transport.announced.get(address, ())) == (set() if local else handled)
-            assert (address in dict(node.registrations)) is not local
+            assert (address in dict(node.port.registrations)) is not local
 
     run(main())
 
@@ -61,7 +61,7 @@ def test_an_actor_that_leaves_is_withdrawn():
             address = await node.host(Worker())
             await node.unhost(address)
             assert address not in transport.announced
-            assert address not in dict(node.registrations)
+            assert address not in dict(node.port.registrations)
 
     run(main())
 

@@ -73,8 +73,8 @@ def test_they_are_handled_in_order_each_in_its_own_flow():
         async with fw.Node(signals=False) as node:
             listener = Listener()
             await node.host(listener)
-            node.receive_alike(b"there", notes(3))  # of a kind that has not been seen
-            node.receive_alike(b"there", notes(3))
+            node.port.receive_alike(b"there", notes(3))  # of a kind that has not been seen
+            node.port.receive_alike(b"there", notes(3))
             await eventually(lambda: len(listener.heard) == 6)
             assert listener.heard == 2 * [(number, b"flow-%d" % number) for number in range(3)]
             assert node.stats().totals["received"] == 6
@@ -88,8 +88,8 @@ def test_several_actors_take_them_in_turn():
             heard = [[], []]
             for one in heard:
                 await node.host(Listener(one))
-            node.receive(b"there", note(0))
-            node.receive_alike(b"there", notes(5)[1:])
+            node.port.receive(b"there", note(0))
+            node.port.receive_alike(b"there", notes(5)[1:])
             await eventually(lambda: sum(map(len, heard)) == 5)
             assert sorted(map(len, heard)) == [2, 3]
 
@@ -109,9 +109,9 @@ def test_an_actor_that_takes_several_at_a_time_gets_several():
     async def main():
         async with fw.Node(signals=False) as node:
             await node.host(Companions())
-            node.receive(b"there", note(0))
-            node.receive_alike(b"there", notes(3)[1:])
-            node.receive_alike(b"there", notes(3))
+            node.port.receive(b"there", note(0))
+            node.port.receive_alike(b"there", notes(3)[1:])
+            node.port.receive_alike(b"there", notes(3))
             await eventually(lambda: node.stats().totals["handled"] == 6)
 
     run(main())
@@ -122,8 +122,8 @@ def test_an_inline_handler_is_done_with_them_at_once():
         async with fw.Node(signals=False) as node:
             actor = AtOnce()
             await node.host(actor)
-            node.receive(b"there", note(0))
-            node.receive_alike(b"there", notes(3))
+            node.port.receive(b"there", note(0))
+            node.port.receive_alike(b"there", notes(3))
             assert actor.heard == [0, 0, 1, 2]
 
     run(main())
@@ -134,10 +134,10 @@ def test_a_mailbox_with_room_for_some_takes_those_and_refuses_the_others():
         async with fw.Node(signals=False) as node:
             listener = Listener()
             await node.host(listener, mailbox=4, overflow="reject")
-            node.receive(b"there", note(0))
+            node.port.receive(b"there", note(0))
             await eventually(lambda: len(listener.heard) == 1)
-            node.several()
-            node.receive_alike(b"there", notes(7))
+            node.port.several()
+            node.port.receive_alike(b"there", notes(7))
             await eventually(lambda: len(listener.heard) == 5)
             assert node.dead_letters.counts[Reason.OVERLOADED] == 3
 
@@ -153,8 +153,8 @@ def test_a_bad_one_among_them_is_a_dead_letter_and_the_others_are_handled():
             run_of_notes[2] = note(2, body=b"\xc1")
             odd = note(3)
             odd[-3] = b"\1"  # the ttl of V5 is eight bytes
-            node.receive(b"there", note(0))
-            node.receive_alike(b"there", [*run_of_notes, odd])
+            node.port.receive(b"there", note(0))
+            node.port.receive_alike(b"there", [*run_of_notes, odd])
             await eventually(lambda: len(listener.heard) == 4)
             assert [number for number, _ in listener.heard] == [0, 0, 1, 3]
             assert node.dead_letters.counts[Reason.BAD_BODY] == 1
@@ -175,8 +175,8 @@ def test_a_bad_signature_and_a_replay_among_them_are_refused():
             await node.host(listener)
             forged = signed(3)
             forged[2] = msgspec.msgpack.encode(Note(33))
-            node.receive(b"there", signed(0))
-            node.receive_alike(b"there", [signed(1), signed(2), forged, signed(1), signed(4)])
+            node.port.receive(b"there", signed(0))
+            node.port.receive_alike(b"there", [signed(1), signed(2), forged, signed(1), signed(4)])
             await eventually(lambda: len(listener.heard) == 4)
             assert [number for number, _ in listener.heard] == [0, 1, 2, 4]
             assert node.dead_letters.counts[Reason.BAD_SIGNATURE] == 1
@@ -190,10 +190,10 @@ def test_keys_that_changed_in_between_count():
         async with fw.Node(signals=False) as node:
             listener = Listener()
             await node.host(listener)
-            node.receive_alike(b"there", notes(2))
+            node.port.receive_alike(b"there", notes(2))
             await eventually(lambda: len(listener.heard) == 2)
             node.use_keys(fw.KeyRing([fw.DomainKey("shop", bytes(range(32)))], {"shop": ["run.*"]}))
-            node.receive_alike(b"there", notes(2))
+            node.port.receive_alike(b"there", notes(2))
             await eventually(lambda: node.dead_letters.counts[Reason.BAD_SIGNATURE] == 2)
             assert len(listener.heard) == 2
 
@@ -204,8 +204,8 @@ def test_those_that_nobody_handles_are_dead_letters():
     async def main():
         async with fw.Node(signals=False, route_grace=0) as node:
             await node.host(Listener())
-            node.receive_alike(b"there", [note(number, b"run.unknown") for number in range(3)])
-            node.receive_alike(b"there", [note(number, b"run.unknown") for number in range(3)])
+            node.port.receive_alike(b"there", [note(number, b"run.unknown") for number in range(3)])
+            node.port.receive_alike(b"there", [note(number, b"run.unknown") for number in range(3)])
             assert node.dead_letters.counts[Reason.NO_ROUTE] == 6
 
     run(main())
@@ -220,8 +220,8 @@ def test_each_of_them_is_recorded(known):
             listener = Listener()
             await node.host(listener)
             if known:
-                node.receive(b"there", note(9))
-            node.receive_alike(b"there", notes(3))
+                node.port.receive(b"there", note(9))
+            node.port.receive_alike(b"there", notes(3))
             await eventually(lambda: len(listener.heard) == 3 + known)
         flows = {"received": [], "delivered": []}
         for direction, _, frames, _ in recorder.kept:
@@ -237,7 +237,7 @@ def test_answers_that_come_together_end_the_promises_that_wait_for_them():
     async def main():
         transport = Recording()
         async with Node(signals=False, transport=transport) as node:
-            node.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
+            node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
             promises = [node.hub.start(Question(number), Answer) for number in range(5)]
             questions = [decode(frames) for what, _, frames in transport.diary[1:] if what == "sent"]
             answers = [
@@ -254,8 +254,8 @@ def test_answers_that_come_together_end_the_promises_that_wait_for_them():
                 )
                 for number, question in enumerate(questions)
             ]
-            node.receive(b"there", answers[0])
-            node.receive_alike(b"there", [*answers[1:], answers[1]])
+            node.port.receive(b"there", answers[0])
+            node.port.receive_alike(b"there", [*answers[1:], answers[1]])
             assert [(await promise).number for promise in promises] == [0, 1, 2, 3, 4]
             assert node.dead_letters.counts[Reason.DUPLICATE_REPLY] == 1
 

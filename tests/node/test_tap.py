@@ -137,7 +137,7 @@ def test_frames_that_are_no_message_are_recorded_as_received_and_dead():
     async def main():
         notes = Notes()
         async with fw.Node(capture=notes) as node:
-            node.receive(b"stranger", [b"stranger", b"", b"nonsense"])
+            node.port.receive(b"stranger", [b"stranger", b"", b"nonsense"])
         assert [(direction, reason) for direction, _, _, reason in notes.kept] == [
             ("received", None),
             ("dead", "malformed"),

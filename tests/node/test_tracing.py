@@ -91,7 +91,7 @@ def test_a_message_of_another_node_is_traced_by_its_own_options():
                     correlation_id=b"far",
                 )
             )
-            node.receive(b"there", frames)
+            node.port.receive(b"there", frames)
         assert [(step.step, step.correlation_id) for step in taken] == [
             ("received", b"far"),
             ("routed", b"far"),

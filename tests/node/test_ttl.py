@@ -118,7 +118,7 @@ def test_a_message_that_waits_for_a_thread_too_long_is_not_handled():
 def test_what_is_left_of_the_time_is_enforced_when_forwarding():
     async def main():
         async with fw.Node(transport=Recording()) as node:
-            node.peer_registered(b"there", [(fw.Route(b"\x01far"), (fw.MessageId(b"test.job"),))])
+            node.port.peer_registered(b"there", [(fw.Route(b"\x01far"), (fw.MessageId(b"test.job"),))])
 
             @node.handler(Question)
             async def slow(_, ctx):

@@ -214,7 +214,7 @@ def test_faults_on_one_link_only():
 def test_a_node_that_raises_fails_the_test():
     async def scenario():
         async with Cluster(2) as cluster:
-            cluster[1].receive = lambda *_: 1 / 0
+            cluster[1].port.receive = lambda *_: 1 / 0
             await cluster[0].hub.tell(Ping(), to_node=b"node-1")
             await cluster.settled()
 

@@ -81,7 +81,7 @@ class Node(node.Node):
             self._transport.use_keys(keyring)
 
     def _announced(self) -> frozenset[Route]:
-        return frozenset(route for route, _ in self.registrations)
+        return frozenset(route for route, _ in self.port.registrations)
 
 
 def _recorder(capture: Recorder | str | os.PathLike[str] | None) -> Recorder | None:

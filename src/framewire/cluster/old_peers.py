@@ -13,19 +13,53 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from framewire.errors import BadBody, UsageError
-from framewire.wire import Message, MessageId, encode, upgrade
+from framewire.errors import BadBody, UsageError, WireError
+from framewire.wire import Message, MessageId, decode, encode, upgrade
 
-__all__ = ["Guests", "format_frame"]
+__all__ = ["V5", "Formats", "Guests", "sender_of"]
 
 _TICKS_PER_MILLISECOND = 10_000
 _MOST = 10_000
 """Stand-ins at a time; the one that was not needed for longest makes room."""
 
 
-def format_frame(version: int) -> bytes:
+def _format_frame(version: int) -> bytes:
     """The last frame of a message in a format."""
     return encode(Message(b"x"), version)[-1]
+
+
+V5 = _format_frame(5)
+
+
+class Formats:
+    """What each peer writes, and so is written to."""
+
+    def __init__(self, version: int) -> None:
+        self._usual = _format_frame(version)
+        self._others: dict[bytes, bytes] = {}
+
+    def of(self, peer: bytes) -> bytes:
+        """The last frame of a message to a peer."""
+        return self._others.get(peer, self._usual)
+
+    def note(self, peer: bytes, last: bytes) -> None:
+        """A peer has written a message with this last frame."""
+        if last == V5:
+            self._others.pop(peer, None)
+        else:
+            self._others[peer] = last
+
+    def forget(self, peer: bytes) -> None:
+        self._others.pop(peer, None)
+
+
+def sender_of(frames: list[bytes]) -> bytes:
+    """The node that a message comes from, as far as it tells."""
+    try:
+        message = decode(frames)
+    except WireError:
+        return b""
+    return message.routing[-1].identity if message.routing else message.callback_receiver_node_identity
 
 
 @dataclass(frozen=True, slots=True)

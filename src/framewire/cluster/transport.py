@@ -17,7 +17,7 @@ from framewire.cluster.discovery import Discovery
 from framewire.cluster.intake import Intake
 from framewire.cluster.links import Links, Traffic
 from framewire.cluster.liveness import Liveness
-from framewire.cluster.old_peers import Guests, format_frame
+from framewire.cluster.old_peers import V5, Formats, Guests, sender_of
 from framewire.cluster.open_paths import OpenPaths
 from framewire.cluster.parting import LastCalls, Partings
 from framewire.cluster.returning import Returning
@@ -64,7 +64,6 @@ _SERVICE = frozenset(
 )
 """What is not routed but heard, also where it comes straight from a peer."""
 
-_V5 = format_frame(5)
 _MOST_PEERS = 10_000
 """Nodes that are known at a time: whoever makes up names must not fill the memory with them."""
 
@@ -79,8 +78,7 @@ class SocketTransport:
         self._doorkeeper: Doorkeeper | None = None
         self._paths = OpenPaths()
         self._places: dict[bytes, tuple[str, str]] = {}
-        self._format = format_frame(settings.wire_version)
-        self._formats: dict[bytes, bytes] = {}
+        self._formats = Formats(settings.wire_version)
         self.uri = ""
 
     async def start(self, port: Port) -> None:
@@ -201,7 +199,7 @@ class SocketTransport:
     def send(self, peer: bytes, frames: list[bytes]) -> Room | None:
         if self._context is None:
             raise NodeStopped("this node is not connected")
-        frames[-1] = self._formats.get(peer, self._format)
+        frames[-1] = self._formats.of(peer)
         return self._links.send(peer, frames)
 
     def announce(self, registrations: Iterable[Registration]) -> None:
@@ -244,7 +242,7 @@ class SocketTransport:
     # --- what goes out and comes in
 
     def _send(self, peer: bytes, frames: list[bytes]) -> Room | None:
-        frames[-1] = self._formats.get(peer, self._format)
+        frames[-1] = self._formats.of(peer)
         return self._links.send(peer, frames)
 
     def _undelivered(self, frames: list[bytes], error: MessageError) -> None:
@@ -267,7 +265,7 @@ class SocketTransport:
     def _take(self, frames: list[bytes]) -> None:
         if self._shunned and frames[0] in self._shunned and self._port.shuns(frames[0]):
             return
-        if frames[-1] != _V5 or len(frames) < 2 or not frames[-2]:  # V1 has no format frame, but nothing at n-2
+        if frames[-1] != V5 or len(frames) < 2 or not frames[-2]:  # V1 has no format frame, but nothing at n-2
             frames = self._upgraded(frames)
             if not frames:
                 return
@@ -279,14 +277,14 @@ class SocketTransport:
             asker = frames[-17]
             if asker and asker not in self._places and asker != self._identity:
                 self._meet(frames)
-            if frames[-1] != _V5:
-                self._note_sender(frames)
+            if frames[-1] != V5:
+                self._note_format(sender_of(frames), frames[-1])
             self._receive(frames[0], frames)
 
     def _take_run(self, run: list[list[bytes]]) -> bool:
         """Take in several that are alike where nothing special is about them: a look at the first tells."""
         first = run[0]
-        if len(first) < 17 or first[-1] != _V5 or not first[-2] or first[-6] in _SERVICE or self._shunned:
+        if len(first) < 17 or first[-1] != V5 or not first[-2] or first[-6] in _SERVICE or self._shunned:
             return False
         asker = first[-17]
         if asker and asker not in self._places and asker != self._identity:
@@ -313,19 +311,9 @@ class SocketTransport:
             self._port.undelivered(frames, NoRoute(f"it cannot be brought up from V1: {problem}"))
             return []
 
-    def _note_sender(self, frames: list[bytes]) -> None:
-        try:
-            message = decode(frames)
-        except WireError:
-            return
-        sender = message.routing[-1].identity if message.routing else message.callback_receiver_node_identity
-        self._note_format(sender, frames[-1])
-
     def _note_format(self, peer: bytes, last: bytes) -> None:
-        if last == _V5:
-            self._formats.pop(peer, None)
-        elif peer in self._places:
-            self._formats[peer] = last
+        if last == V5 or peer in self._places:
+            self._formats.note(peer, last)
 
     # --- who comes and goes
 
@@ -405,7 +393,7 @@ class SocketTransport:
 
     def _forget(self, peer: bytes, why: str) -> None:
         self._places.pop(peer, None)
-        self._formats.pop(peer, None)
+        self._formats.forget(peer)
         self._announcer.forget(peer)
         self._discovery.forget(peer)
         self._links.forget(peer, why)

@@ -13,7 +13,6 @@ import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
-from contextvars import copy_context
 from typing import Any
 
 from framewire.errors import BadBody, Expired, MessageError, NodeStopped, NoRoute, UsageError
@@ -25,6 +24,7 @@ from framewire.node.flow import following
 from framewire.node.life import PATIENCE, Life
 from framewire.node.mailbox import Mailbox, Overflow, Room, together
 from framewire.node.parcel import Parcel
+from framewire.node.threads import TooLateError, in_thread
 from framewire.node.worker import Worker
 from framewire.routing import Route
 from framewire.wire import MessageId, TraceOptions
@@ -41,10 +41,6 @@ _INLINE_DEPTH = 32
 
 _SEVERAL = (list, tuple)
 """What a handler returns several messages in."""
-
-
-class _TooLateError(Exception):
-    """The time of a message was over before a thread was free for it."""
 
 
 class Cell:
@@ -234,7 +230,7 @@ class Cell:
                     async for item in items:
                         await self._emit(parcel, item)
             elif handler.kind is Kind.THREAD:
-                result = await self._in_thread(parcel, handler, arguments)
+                result = await in_thread(core, parcel, handler, arguments)
             else:
                 result = handler.function(*arguments)
             if result is not None:
@@ -253,7 +249,7 @@ class Cell:
                 raise  # whoever wants this task to end is heard; another worker takes its place
         except (KeyboardInterrupt, SystemExit):
             raise
-        except _TooLateError:
+        except TooLateError:
             self._unfit(parcel, core.now())
             return
         except BaseException as problem:  # noqa: BLE001 - a handler may raise anything
@@ -263,20 +259,6 @@ class Cell:
         finally:
             self.busy -= 1
         self._count(handler, parcel, started)
-
-    def _in_thread(self, parcel: Parcel, handler: Handler, arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
-        core = self.core
-
-        def handle() -> Any:
-            if parcel.deadline <= core.now():
-                raise _TooLateError
-            try:
-                return handler.function(*arguments)
-            except StopIteration as problem:
-                # No future can hold this one; coroutines turn it into the same.
-                raise RuntimeError(f"{handler.name} raised StopIteration") from problem
-
-        return core.in_thread(copy_context().run, handle)
 
     def _handle_inline(self, handler: Handler, parcel: Parcel) -> Room | None:
         started = self.core.now()

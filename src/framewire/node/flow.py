@@ -1,13 +1,20 @@
-"""The next message of a flow: what a handler sends inherits what the message it handled had."""
+"""Flows: how they are named, and their next message, which inherits what the one before it had."""
 
 from __future__ import annotations
+
+import itertools
+import os
+import uuid
+from collections.abc import Iterator
 
 from framewire.node.core import Core
 from framewire.node.parcel import Parcel, Stencil
 from framewire.node.payloads import type_of
 from framewire.wire import TraceOptions
 
-__all__ = ["following"]
+__all__ = ["flow_ids", "following"]
+
+_LAST_DIGITS = [b"%02x" % number for number in range(256)]
 
 
 def following(core: Core, actor: str, parcel: Parcel, payload: object) -> Parcel:
@@ -34,3 +41,16 @@ def following(core: Core, actor: str, parcel: Parcel, payload: object) -> Parcel
             core.trace.step("replied", message_id, parcel.correlation_id, f"by {actor}")
     core.counters.sent += 1
     return made
+
+
+def flow_ids() -> Iterator[bytes]:
+    """The ids of a hub's flows.
+
+    They look like GUIDs, as peers expect, but are counted: making a GUID takes longer than sending a message. The
+    count comes first, so that their beginnings tell flows apart in a log.
+    """
+    suffix = str(uuid.uuid4())[13:].encode()
+    for count in itertools.count(int.from_bytes(os.urandom(3), "big")):
+        before, after = b"%06x" % (count & 0xFFFFFF), b"-%04x%s" % (count >> 24 & 0xFFFF, suffix)
+        for last in _LAST_DIGITS:
+            yield before + last + after

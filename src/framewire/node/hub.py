@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
-import os
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -26,14 +24,16 @@ from framewire.node.clock import DeadlineWheel
 from framewire.node.core import Core, handling
 from framewire.node.deadletters import Reason
 from framewire.node.exceptions import EXCEPTION, ExceptionMessage, error_from
-from framewire.node.parcel import RECEIPT, Callback, Parcel, Stencil
-from framewire.node.payloads import declare, type_of
+from framewire.node.flow import flow_ids
+from framewire.node.parcel import Callback, Parcel
+from framewire.node.payloads import type_of
+from framewire.node.plans import Plan, Receipt
 from framewire.node.promises import Gathered, Gathering, Pending, Promise
 from framewire.routing import Route
 from framewire.wire import Distribution, TraceOptions
 from framewire.wire.message import readable
 
-__all__ = ["MessageHub", "Receipt"]
+__all__ = ["MessageHub"]
 
 T = TypeVar("T")
 E = TypeVar("E", bound=MessageError)
@@ -42,29 +42,7 @@ _IN_A_ROW = 256
 """Messages that are told without a wait before others on the event loop have a go."""
 _REMEMBERED = 10_000
 """Promises that were given up and whose answers are still known to be late."""
-_LAST_DIGITS = [b"%02x" % number for number in range(256)]
 Address = bytes | Route
-
-
-class _Plan:
-    """What is known of all questions of one class that want the same answers, and of what is told of one class."""
-
-    __slots__ = ("message_id", "points", "receipt", "stencil", "types")
-
-    def __init__(self, asked: type, wanted: tuple[type, ...]) -> None:
-        self.message_id = type_of(asked).message_id
-        self.types = {type_of(cls).message_id: type_of(cls) for cls in wanted}
-        self.points = tuple({**self.types, EXCEPTION: None})
-        self.receipt = RECEIPT in self.types
-        self.stencil = Stencil()
-
-
-class Receipt(bytes):
-    """The confirmation that a node has received a message."""
-
-
-declare(Receipt, RECEIPT, "raw", bytes, Receipt)
-_EXCEPTION_TYPE = type_of(ExceptionMessage)
 
 
 class MessageHub:
@@ -75,12 +53,12 @@ class MessageHub:
         self._core = core
         self._pending: dict[int, Pending] = {}
         self._given_up: OrderedDict[int, None] = OrderedDict()
-        self._plans: dict[tuple[type, tuple[type, ...]], _Plan] = {}
-        self._told: dict[type, _Plan] = {}
+        self._plans: dict[tuple[type, tuple[type, ...]], Plan] = {}
+        self._told: dict[type, Plan] = {}
         self._wheel = DeadlineWheel(core.clock, self._expire)
         self._last_key = 0
         self._in_a_row = 0
-        self._flows = _flows()
+        self._flows = flow_ids()
         self.draining = False
         self.closed = False
 
@@ -137,7 +115,7 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
-        plan = self._told.get(type(payload)) or self._told.setdefault(type(payload), _Plan(type(payload), ()))
+        plan = self._told.get(type(payload)) or self._told.setdefault(type(payload), Plan(type(payload), ()))
         lasting = None if ttl is None else _lasting(ttl)
         parcel = self._parcel(plan, payload, lasting, to_node, to_actor, trace, correlation_id)
         waiting = self._core.send(parcel)
@@ -158,7 +136,7 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message to every handler on every node."""
-        parcel = self._parcel(_Plan(type(payload), ()), payload, _lasting(ttl), None, None, trace, correlation_id)
+        parcel = self._parcel(Plan(type(payload), ()), payload, _lasting(ttl), None, None, trace, correlation_id)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         waiting = self._core.send(parcel)
         if waiting is not None:
@@ -204,7 +182,7 @@ class MessageHub:
             self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "not what was asked for", parcel)
             return
         try:
-            answer = parcel.read(message_type or _EXCEPTION_TYPE)
+            answer = parcel.read(message_type or type_of(ExceptionMessage))
         except BadBody as problem:
             self._core.dead_letters.add(Reason.BAD_BODY, problem.detail, parcel)
             ended = waiting.fail(self._completed(problem, waiting, parcel))
@@ -269,13 +247,13 @@ class MessageHub:
         self._post(promise, plan, limit)
         return promise
 
-    def _plan(self, payload: object, types: tuple[type, ...]) -> _Plan:
+    def _plan(self, payload: object, types: tuple[type, ...]) -> Plan:
         asked = type(payload)
-        return self._plans.get((asked, types)) or self._plans.setdefault((asked, types), _Plan(asked, types))
+        return self._plans.get((asked, types)) or self._plans.setdefault((asked, types), Plan(asked, types))
 
     def _parcel(
         self,
-        plan: _Plan,
+        plan: Plan,
         payload: object,
         ttl: float | None,
         to_node: bytes | None,
@@ -320,7 +298,7 @@ class MessageHub:
             last_hop=f"node {readable(self._core.identity)}",
         )
 
-    def _post(self, waiting: Pending, plan: _Plan, limit: float) -> None:
+    def _post(self, waiting: Pending, plan: Plan, limit: float) -> None:
         core = self._core
         if len(self._pending) >= core.settings.promises:
             detail = f"{len(self._pending)} promises are open already"
@@ -393,19 +371,6 @@ class MessageHub:
         else:
             error.last_hop = f"node {readable(self._core.identity)}"
         return error
-
-
-def _flows() -> Iterator[bytes]:
-    """The ids of a hub's flows.
-
-    They look like GUIDs, as peers expect, but are counted: making a GUID takes longer than sending a message. The
-    count comes first, so that their beginnings tell flows apart in a log.
-    """
-    suffix = str(uuid.uuid4())[13:].encode()
-    for count in itertools.count(int.from_bytes(os.urandom(3), "big")):
-        before, after = b"%06x" % (count & 0xFFFFFF), b"-%04x%s" % (count >> 24 & 0xFFFF, suffix)
-        for last in _LAST_DIGITS:
-            yield before + last + after
 
 
 def _wanted(types: tuple[type[T], ...]) -> tuple[type[T], ...]:

@@ -7,30 +7,29 @@ import contextlib
 import inspect
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from framewire.errors import ConfigError, MessageError, NodeStopped, NoRoute, UsageError
+from framewire.errors import ConfigError, NodeStopped, NoRoute, UsageError
 from framewire.node.actor import Actor, FunctionActor
 from framewire.node.cell import Cell
 from framewire.node.clock import Clock, LoopClock
 from framewire.node.core import Core, Settings
 from framewire.node.deadletters import DeadLetter, DeadLetters, Reason
-from framewire.node.guests import Guest
 from framewire.node.hub import MessageHub
 from framewire.node.interruptions import Interruptions
 from framewire.node.introspection import Introspection, NodeStats, Rates, stats
 from framewire.node.mailbox import Overflow
+from framewire.node.port import NodePort
 from framewire.node.router import Router
 from framewire.node.stalls import Stall, StallWatch
 from framewire.node.tap import Recorder, Tap
 from framewire.node.tracing import TraceStep
-from framewire.node.transport import Registration, Transport
+from framewire.node.transport import Transport
 from framewire.routing import Route
 from framewire.security import KeyRing
-from framewire.wire import Message
 
 __all__ = ["Node"]
 
@@ -64,10 +63,10 @@ class Node:
         self._recorder = recorder
         self._transport = transport
         self._router = Router(self._core, transport)
-        self.receive = self._router.receive
-        self.receive_alike = self._router.receive_alike
         self._cells: dict[Route, Cell] = {}
         self._hubs: list[MessageHub] = []
+        self.port = NodePort(self._core, self._router, self._hubs)
+        """What a transport tells this node, see ``framewire.node.transport``."""
         self._functions: list[Callable[[], None]] = []
         self._leaving: dict[Route, asyncio.Task[None]] = {}
         self._rates = Rates(self._core.clock, self._core.counters)
@@ -246,60 +245,6 @@ class Node:
         self._watch.listen(_plain(hook))
         return hook
 
-    # --- what a transport tells it (see framewire.node.transport.Port)
-
-    @property
-    def registrations(self) -> list[Registration]:
-        """The receivers of this node that others may know of."""
-        return self._router.registrations
-
-    def several(self) -> None:
-        self._core.hold_on()
-
-    @property
-    def shunned(self) -> set[bytes]:
-        return self._core.conduct.shunned
-
-    def shuns(self, peer: bytes) -> bool:
-        if not self._core.conduct.shuns(peer):
-            return False
-        self._core.dead_letters.counts[Reason.THROTTLED] += 1
-        return True
-
-    def refused(
-        self, peer: bytes, reason: Reason, detail: str, frames: list[bytes] | None = None, count: int = 1
-    ) -> None:
-        self._router.admission.refuse(peer, reason, detail, frames or [], count)
-
-    def turned_away(self) -> None:
-        self._core.counters.turned_away += 1
-
-    def undelivered(self, frames: list[bytes], error: MessageError) -> None:
-        self._router.undelivered(frames, error)
-
-    def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
-        self._router.peer_registered(peer, registrations)
-
-    def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
-        self._router.peer_unregistered(peer, registrations)
-
-    def returned(self, frames: list[bytes]) -> None:
-        self._router.returned(frames)
-
-    def peer_left(self, peer: bytes) -> None:
-        self._router.peer_lost(peer)
-
-    def peer_lost(self, peer: bytes) -> None:
-        self._router.peer_lost(peer)
-        for hub in self._hubs:
-            hub.node_lost(peer)
-
-    def admit(self, receiver: bytes, deliver: Callable[[Message], None]) -> None:
-        self._router.add(Route(receiver), Guest(self._core, receiver, deliver), (), local=True)
-
-    def dismiss(self, receiver: bytes) -> None:
-        self._router.remove(Route(receiver))
-
     # --- how it lives
 
     async def start(self) -> None:
@@ -320,7 +265,7 @@ class Node:
             for host in self._functions:
                 host()
             if self._transport is not None:
-                await self._transport.start(self)
+                await self._transport.start(self.port)
         except BaseException:
             await self.stop(0)
             raise

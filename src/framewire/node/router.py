@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Iterable
-from time import time_ns
 from typing import Protocol
 
 from framewire.errors import (
-    BadBody,
-    BadSignature,
-    Expired,
     MessageError,
-    NodeStopped,
-    NoRoute,
-    Overloaded,
     Unreachable,
-    UsageError,
 )
 from framewire.node.admission import Admission
 from framewire.node.core import Core
-from framewire.node.deadletters import Reason
+from framewire.node.departures import Departures, reason_of
 from framewire.node.exceptions import EXCEPTION
-from framewire.node.explaining import why_not
-from framewire.node.hub import MessageHub, Receipt
+from framewire.node.holding import Holding
+from framewire.node.hub import MessageHub
 from framewire.node.likeness import Likeness
 from framewire.node.mailbox import Room, fulfilled, together
-from framewire.node.parcel import RECEIPT, Callback, Parcel, ttl_ticks
+from framewire.node.parcel import RECEIPT, Callback, Parcel
+from framewire.node.plans import Receipt
 from framewire.node.transport import Registration, Transport
 from framewire.routing import HUB, Route, RoutingTable, routes_for
 from framewire.security import KeyRing
-from framewire.wire import Distribution, MessageId, RouterAddress, TraceOptions, decode, encode, forward
+from framewire.wire import MessageId, TraceOptions, decode
 from framewire.wire.message import readable
 
 __all__ = ["Receiver", "Router"]
@@ -56,10 +48,8 @@ class Router:
         self._receivers: dict[bytes, Receiver] = {}
         self._hubs: dict[bytes, Receiver] = {}
         self._announced: dict[Route, tuple[MessageId, ...]] = {}
-        self._held: dict[int, Parcel] = {}
-        self._passing = 0
-        self._closed = False
-        self._address: RouterAddress | None = None
+        self._holding = Holding(core, self.table, transport)
+        self._send_away = Departures(core, transport).send
         self.admission = Admission(core)
         self._familiar = self.admission.familiar
         core.send = self.send
@@ -149,6 +139,18 @@ class Router:
             from_network=bool(parcel.source),
         )
 
+    def _hold(self, parcel: Parcel) -> Room | None:
+        self._holding.keep(parcel)
+        return None
+
+    def _release(self) -> None:
+        """Send on what was held, where there is a route now."""
+        for parcel in self._holding.parcels:
+            routes = self._routes(parcel)
+            if routes:
+                self._holding.let_go(parcel)
+                self._dispatch(routes, parcel)
+
     def _dispatch(self, routes: tuple[Route, ...], parcel: Parcel) -> Room | None:
         if len(routes) == 1:
             return self._take(routes[0], parcel)
@@ -206,68 +208,6 @@ class Router:
                 trace_options=parcel.trace_options,
             )
         )
-
-    # --- messages to other nodes
-
-    def _send_away(self, route: Route, parcel: Parcel) -> Room | None:
-        core, transport = self._core, self._transport
-        now = 0.0 if parcel.deadline == math.inf else core.now()
-        if parcel.deadline <= now:
-            core.undeliverable(parcel, Reason.EXPIRED, Expired("its time was over before it left this node"))
-            return None
-        try:
-            if transport is None:
-                raise Unreachable("this node is connected to no other")
-            router, stencil = self._address, parcel.stencil
-            if router is None or router.uri != transport.uri:
-                router = self._address = RouterAddress(transport.uri, core.identity)
-            frames = None if stencil is None else stencil.frames(parcel, now, router, core.keyring)
-            if frames is None:
-                frames = self._frames(parcel, now, router)
-            if (tap := core.tap) is None:
-                room = transport.send(route.node, frames)
-            else:
-                at = time_ns()
-                room = transport.send(route.node, frames)
-                tap.sent(route.node, frames, at)
-        except MessageError as problem:
-            core.undeliverable(parcel, _REASONS.get(type(problem), Reason.UNREACHABLE), problem)
-            return None
-        core.counters.forwarded += 1
-        if room is None:
-            return None
-        if parcel.source:
-            room = self._pass(room, parcel)
-        return None if room is None else core.limited(room, parcel)
-
-    def _pass(self, room: Room, parcel: Parcel) -> Room | None:
-        """Bound what waits for the way to another node: what came from one has no sender here that could wait."""
-        if self._passing >= self._core.settings.hold:
-            room.cancel()
-            refusal = self._core.overloaded(parcel, f"{self._passing} messages already wait to be passed on")
-            self._core.undeliverable(parcel, Reason.OVERLOADED, refusal)
-            return None
-        self._passing += 1
-        room.add_done_callback(self._passed)
-        return room
-
-    def _passed(self, _: Room) -> None:
-        self._passing -= 1
-
-    def _frames(self, parcel: Parcel, now: float, router: RouterAddress) -> list[bytes]:
-        """What a parcel is on the wire, where nothing like it was written before."""
-        if parcel.frames is not None:
-            return forward(parcel.frames, router, ttl_ticks=ttl_ticks(parcel.deadline, now))
-        keyring, message = self._core.keyring, parcel.to_message(now, router)
-        if keyring is not None:
-            try:
-                message = keyring.sign(message)
-            except UsageError as problem:
-                raise BadSignature(str(problem)) from None
-        frames = encode(message)
-        if parcel.stencil is not None:
-            parcel.stencil.learn(message, frames, router, keyring)
-        return frames
 
     # --- messages from other nodes
 
@@ -331,8 +271,8 @@ class Router:
 
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         """A message that was on its way to another node did not get there."""
-        reason = _REASONS.get(type(error), Reason.UNREACHABLE)
-        self._core.undeliverable(Parcel.from_message(decode(frames), self._core.now()), reason, error)
+        parcel = Parcel.from_message(decode(frames), self._core.now())
+        self._core.undeliverable(parcel, reason_of(error), error)
 
     def returned(self, frames: list[bytes]) -> None:
         """A message did not even leave for a node that has left: whoever else handles it may have it."""
@@ -387,72 +327,9 @@ class Router:
         """Another node is gone."""
         self.table.remove_node(peer)
 
-    # --- messages without a route
-
-    def _hold(self, parcel: Parcel) -> Room | None:
-        """Keep a parcel for a moment while the other nodes are asked who handles it."""
-        settings = self._core.settings
-        if parcel.distribution == Distribution.BROADCAST and parcel.source:
-            # The others have had it from its origin, and it is no failure of theirs that nobody is here any more.
-            self._core.dead_letters.add(Reason.NO_ROUTE, "nobody here handles it any more", parcel)
-            self._disown(parcel)
-            return None
-        if self._closed:
-            self._stopped(parcel)
-            return None
-        self._disown(parcel)
-        if self._transport is None or settings.route_grace == 0:
-            self._no_route(parcel)
-            return None
-        if len(self._held) >= settings.hold:
-            self._no_route(parcel, f"; nobody was asked, for {settings.hold} messages are held already")
-            return None
-        self._held[id(parcel)] = parcel
-        self._transport.discover(parcel.message_id, parcel.receiver)
-        self._core.clock.call_later(settings.route_grace, self._grace_is_over, parcel)
-        return None
-
-    def _disown(self, parcel: Parcel) -> None:
-        """Let nobody send here what another node sent in vain; whoever believes otherwise has missed something."""
-        if parcel.source and self._transport is not None and parcel.receiver_node in (b"", self._core.identity):
-            self._transport.withdraw([(Route(parcel.receiver), (parcel.message_id,))])
-
-    def _release(self) -> None:
-        """Send on what was held, where there is a route now."""
-        for parcel in tuple(self._held.values()):
-            routes = self._routes(parcel)
-            if routes:
-                del self._held[id(parcel)]
-                self._dispatch(routes, parcel)
-
-    def _grace_is_over(self, parcel: Parcel) -> None:
-        if self._held.pop(id(parcel), None) is not None:
-            count = len(self.table.nodes)
-            nodes = f"{count} node{'' if count == 1 else 's'}"
-            self._no_route(parcel, f"; asked {nodes} for {self._core.settings.route_grace:.1f} s")
-
-    def _no_route(self, parcel: Parcel, asked: str = "") -> None:
-        why = why_not(self.table, self._core.identity, parcel, asked)
-        self._core.undeliverable(parcel, Reason.NO_ROUTE, NoRoute(why))
-
-    def _stopped(self, parcel: Parcel) -> None:
-        stopped = NodeStopped("the node was stopped before it was handled")
-        self._core.undeliverable(parcel, Reason.NODE_STOPPED, stopped)
-
     def close(self) -> None:
         """Give up on everything that is held."""
-        self._closed = True
-        held, self._held = self._held, {}
-        for parcel in held.values():
-            self._stopped(parcel)
-
-
-_REASONS = {
-    BadBody: Reason.BAD_BODY,
-    BadSignature: Reason.BAD_SIGNATURE,
-    Overloaded: Reason.OVERLOADED,
-}
-"""Why a message did not leave, where it is not that nobody could be reached."""
+        self._holding.close()
 
 
 def _same_domain(identity: bytes, before: KeyRing | None, after: KeyRing | None) -> bool:

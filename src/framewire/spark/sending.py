@@ -190,7 +190,7 @@ class Sender:
             then()
 
     def _await_one(self, message: Outgoing, payload: bytes, then: Callable[[], object] | None) -> None:
-        from framewire.node.hub import Receipt  # noqa: PLC0415 - see _client
+        from framewire.node.plans import Receipt  # noqa: PLC0415 - see _client
 
         while len(self._awaited) >= self._target.in_flight:
             self._take(*self._awaited.popleft())

@@ -1,0 +1,29 @@
+"""What is the same about many messages of a hub, and so is found out once."""
+
+from __future__ import annotations
+
+from framewire.node.exceptions import EXCEPTION
+from framewire.node.parcel import RECEIPT, Stencil
+from framewire.node.payloads import declare, type_of
+
+__all__ = ["Plan", "Receipt"]
+
+
+class Receipt(bytes):
+    """The confirmation that a node has received a message."""
+
+
+declare(Receipt, RECEIPT, "raw", bytes, Receipt)
+
+
+class Plan:
+    """What is known of all questions of one class that want the same answers, and of what is told of one class."""
+
+    __slots__ = ("message_id", "points", "receipt", "stencil", "types")
+
+    def __init__(self, asked: type, wanted: tuple[type, ...]) -> None:
+        self.message_id = type_of(asked).message_id
+        self.types = {type_of(cls).message_id: type_of(cls) for cls in wanted}
+        self.points = tuple({**self.types, EXCEPTION: None})
+        self.receipt = RECEIPT in self.types
+        self.stencil = Stencil()

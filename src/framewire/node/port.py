@@ -1,0 +1,75 @@
+"""A node's end of its transport: what comes from other nodes, and what is told of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from framewire.errors import MessageError
+from framewire.node.core import Core
+from framewire.node.deadletters import Reason
+from framewire.node.guests import Guest
+from framewire.node.hub import MessageHub
+from framewire.node.router import Router
+from framewire.node.transport import Registration
+from framewire.routing import Route
+from framewire.wire import Message
+
+__all__ = ["NodePort"]
+
+
+class NodePort:
+    """The ``Port`` of one node (see ``framewire.node.transport``)."""
+
+    def __init__(self, core: Core, router: Router, hubs: list[MessageHub]) -> None:
+        self._core = core
+        self._router = router
+        self._hubs = hubs
+        self.identity = core.identity
+        self.shunned = core.conduct.shunned
+        self.receive = router.receive
+        self.receive_alike = router.receive_alike
+        self.several = core.hold_on
+
+    @property
+    def registrations(self) -> list[Registration]:
+        return self._router.registrations
+
+    def shuns(self, peer: bytes) -> bool:
+        if not self._core.conduct.shuns(peer):
+            return False
+        self._core.dead_letters.counts[Reason.THROTTLED] += 1
+        return True
+
+    def refused(
+        self, peer: bytes, reason: Reason, detail: str, frames: list[bytes] | None = None, count: int = 1
+    ) -> None:
+        self._router.admission.refuse(peer, reason, detail, frames or [], count)
+
+    def turned_away(self) -> None:
+        self._core.counters.turned_away += 1
+
+    def undelivered(self, frames: list[bytes], error: MessageError) -> None:
+        self._router.undelivered(frames, error)
+
+    def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+        self._router.peer_registered(peer, registrations)
+
+    def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+        self._router.peer_unregistered(peer, registrations)
+
+    def returned(self, frames: list[bytes]) -> None:
+        self._router.returned(frames)
+
+    def peer_left(self, peer: bytes) -> None:
+        self._router.peer_lost(peer)
+
+    def peer_lost(self, peer: bytes) -> None:
+        self._router.peer_lost(peer)
+        for hub in self._hubs:
+            hub.node_lost(peer)
+
+    def admit(self, receiver: bytes, deliver: Callable[[Message], None]) -> None:
+        self._router.add(Route(receiver), Guest(self._core, receiver, deliver), (), local=True)
+
+    def dismiss(self, receiver: bytes) -> None:
+        self._router.remove(Route(receiver))
