@@ -34,7 +34,7 @@ async def expired(node):
     deadline = node._core.now() + 0.001
     await eventually(lambda: node._core.now() > deadline)
     cell = node._cells[address]
-    await cell._handle(cell.mailbox.take())
+    await cell._desk.handle(cell.mailbox.take())
 
 
 async def overloaded(node):

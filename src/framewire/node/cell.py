@@ -7,7 +7,6 @@ actor that is idle does not even wait for its worker to be scheduled: see ``fram
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
 import uuid
@@ -15,19 +14,17 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from framewire.errors import BadBody, Expired, MessageError, NodeStopped, NoRoute, UsageError
+from framewire.errors import NodeStopped, NoRoute, UsageError
 from framewire.node.actor import Actor, Handler, Kind, handlers_of
-from framewire.node.context import Context
 from framewire.node.core import Core, handling
 from framewire.node.deadletters import Reason
-from framewire.node.flow import following
+from framewire.node.desk import Desk
 from framewire.node.life import PATIENCE, Life
-from framewire.node.mailbox import Mailbox, Overflow, Room, together
+from framewire.node.mailbox import Mailbox, Overflow, Room
 from framewire.node.parcel import Parcel
-from framewire.node.threads import TooLateError, in_thread
 from framewire.node.worker import Worker
 from framewire.routing import Route
-from framewire.wire import MessageId, TraceOptions
+from framewire.wire import MessageId
 
 __all__ = ["Cell"]
 
@@ -37,10 +34,6 @@ _IN_A_ROW = 100
 """Messages that a worker handles before it lets others on the event loop have a go."""
 _INLINE_DEPTH = 32
 """Inline handlers that may call one another; deeper ones go through the mailbox."""
-
-
-_SEVERAL = (list, tuple)
-"""What a handler returns several messages in."""
 
 
 class Cell:
@@ -68,7 +61,7 @@ class Cell:
         self._gone = gone
         self._life = Life(core, make, prepare)
         self.name = self._life.name
-        self.handlers: dict[MessageId, Handler] = {}
+        self._desk = Desk(self, self._failed)
         self._inline: dict[MessageId, Handler] = {}
         self._bind()
         self.concurrency = self.actor.concurrency if concurrency is None else concurrency
@@ -81,11 +74,8 @@ class Cell:
             arrived=self._arrived,
             refused=self._refused,
         )
-        self.busy = 0
         self.restarts = 0
-        self._failures = 0
         self._restarting: asyncio.Task[None] | None = None
-        self._cut_off: tuple[Reason, NoRoute | NodeStopped] | None = None
         self._over = asyncio.Event()
         self._workers: set[Worker] = set()
         self._idle: deque[Worker] = deque()
@@ -99,6 +89,16 @@ class Cell:
         """The actor as it is now: a restart may have made another."""
         return self._life.actor
 
+    @property
+    def handlers(self) -> dict[MessageId, Handler]:
+        """What it handles now, and how."""
+        return self._desk.handlers
+
+    @property
+    def busy(self) -> int:
+        """Messages that it is handling."""
+        return self._desk.busy
+
     # --- taking messages
 
     def accept(self, parcel: Parcel, *, at_once: bool = True) -> Room | None:
@@ -109,7 +109,7 @@ class Cell:
         if at_once:
             if self._inline and (handler := self._inline.get(parcel.message_id)) is not None:
                 if self.core.depth < self._inline_limit:
-                    return self._handle_inline(handler, parcel)
+                    return self._desk.handle_inline(handler, parcel)
             elif self._idle and not self._paused and self.core.may_run_now():
                 self._run_now(parcel)
                 return None
@@ -137,7 +137,7 @@ class Cell:
         worker = self._idle.pop()
         self.core.depth += 1
         try:
-            finished = worker.run_now(self._handle(parcel))
+            finished = worker.run_now(self._desk.handle(parcel))
         except BaseException:
             worker.task.cancel()  # the program is to end, and only a worker that ended is replaced
             raise
@@ -149,7 +149,7 @@ class Cell:
             worker.wake()
         else:
             self._idle.append(worker)
-            if self._quiet and not self.busy:
+            if self._quiet and not self._desk.busy:
                 self._tell_quiet()
 
     def _arrived(self) -> None:
@@ -165,7 +165,7 @@ class Cell:
         self._workers.discard(worker)
         if worker in self._idle:
             self._idle.remove(worker)
-        if len(self.mailbox) and self._cut_off is None:
+        if len(self.mailbox) and self._desk.cut_off is None:
             self._arrived()
 
     def _refused(self, parcel: Parcel) -> None:
@@ -184,7 +184,7 @@ class Cell:
         while True:
             parcel = mailbox.take()
             if parcel is None:
-                if self._quiet and not self.busy:
+                if self._quiet and not self._desk.busy:
                     self._tell_quiet()
                 if not self._inline_limit and not self._paused:
                     self._inline_limit = _INLINE_DEPTH
@@ -193,153 +193,22 @@ class Cell:
                 in_a_row = 0
                 self.core.breathe()
             else:
-                await self._handle(parcel)
+                await self._desk.handle(parcel)
                 in_a_row += 1
                 if in_a_row == _IN_A_ROW:
                     in_a_row = 0
                     await asyncio.sleep(0)
             if self._paused:
-                if self._cut_off is not None:
+                if self._desk.cut_off is not None:
                     return  # its handler took no notice of being cut off
-                if self._quiet and not self.busy:
+                if self._quiet and not self._desk.busy:
                     self._tell_quiet()
                 await self._resumed.wait()
 
-    async def _handle(self, parcel: Parcel) -> None:
-        core = self.core
-        started = core.now()
-        handler = self.handlers.get(parcel.message_id)
-        if handler is None or parcel.deadline <= started:
-            self._unfit(parcel, started)
-            return
-        try:
-            payload = parcel.read(handler.message_type)
-        except BadBody as problem:
-            core.undeliverable(parcel, Reason.BAD_BODY, problem)
-            return
-        if core.tap is not None:
-            core.tap.delivered(self.route.receiver, parcel)
-        self.busy += 1
-        try:
-            arguments = (payload, Context(self, parcel)) if handler.takes_context else (payload,)
-            if handler.kind is Kind.COROUTINE:
-                result = await handler.function(*arguments)
-            elif handler.kind is Kind.STREAM:
-                result = None
-                async with contextlib.aclosing(handler.function(*arguments)) as items:
-                    async for item in items:
-                        await self._emit(parcel, item)
-            elif handler.kind is Kind.THREAD:
-                result = await in_thread(core, parcel, handler, arguments)
-            else:
-                result = handler.function(*arguments)
-            if result is not None:
-                if isinstance(result, _SEVERAL):
-                    await self._emit(parcel, result)
-                elif (room := core.send(following(core, self.name, parcel, result))) is not None:
-                    await _patiently(room)
-        except asyncio.CancelledError as problem:
-            if self._cut_off is not None:
-                reason, error = self._cut_off
-                core.undeliverable(parcel, reason, type(error)(f"its handler was cut off: {error.detail}"))
-                raise
-            self._failed(handler, parcel, problem)
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
-                raise  # whoever wants this task to end is heard; another worker takes its place
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except TooLateError:
-            self._unfit(parcel, core.now())
-            return
-        except BaseException as problem:  # noqa: BLE001 - a handler may raise anything
-            self._failed(handler, parcel, problem)
-        else:
-            self._failures = 0
-        finally:
-            self.busy -= 1
-        self._count(handler, parcel, started)
-
-    def _handle_inline(self, handler: Handler, parcel: Parcel) -> Room | None:
-        started = self.core.now()
-        if parcel.deadline <= started:
-            self._unfit(parcel, started)
-            return None
-        try:
-            payload = parcel.read(handler.message_type)
-        except BadBody as problem:
-            self.core.undeliverable(parcel, Reason.BAD_BODY, problem)
-            return None
-        if self.core.tap is not None:
-            self.core.tap.delivered(self.route.receiver, parcel)
-        rooms = []
-        self.core.depth += 1
-        try:
-            arguments = (payload, Context(self, parcel)) if handler.takes_context else (payload,)
-            result = handler.function(*arguments)
-            if result is not None:
-                results = self._results(parcel, result)
-                rooms = [room for sent in results if (room := self.core.send(sent)) is not None]
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as problem:  # noqa: BLE001 - a handler may raise anything
-            self._failed(handler, parcel, problem)
-        else:
-            self._failures = 0
-        finally:
-            self.core.depth -= 1
-        self._count(handler, parcel, started)
-        return together(rooms, theirs=False) if rooms else None
-
-    def _unfit(self, parcel: Parcel, now: float) -> None:
-        """A parcel that came too late, or for a handler that is no longer there."""
-        if parcel.deadline <= now:
-            late = f"reached {self.name} {now - parcel.deadline:.3f} s too late"
-            self.core.undeliverable(parcel, Reason.EXPIRED, Expired(late))
-        else:
-            self.core.undeliverable(parcel, Reason.HANDLER_GONE, NoRoute(f"{self.name} no longer handles it"))
-
-    async def _emit(self, parcel: Parcel, result: Any) -> None:
-        """Send what a handler returned or yielded."""
-        for sent in self._results(parcel, result):
-            room = self.core.send(sent)
-            if room is not None:
-                await _patiently(room)
-
-    def _results(self, parcel: Parcel, result: Any) -> tuple[Parcel, ...]:
-        if isinstance(result, _SEVERAL):
-            return tuple([following(self.core, self.name, parcel, payload) for payload in result])
-        return (following(self.core, self.name, parcel, result),)
-
-    def _count(self, handler: Handler, parcel: Parcel, started: float) -> None:
-        core, figures = self.core, handler.figures
-        took = core.now() - started
-        figures.handled += 1
-        figures.seconds += took
-        if took > figures.longest:  # noqa: PLR1730 - max() takes twice as long, and this is for every message
-            figures.longest = took
-        core.counters.handled += 1
-        if parcel.trace_options:
-            self._trace_handled(handler, parcel, took)
-
-    def _trace_handled(self, handler: Handler, parcel: Parcel, took: float) -> None:
-        if parcel.trace_options & TraceOptions.ROUTING:
-            detail = f"by {handler.name} in {took:.6f} s"
-            self.core.trace.step("handled", parcel.message_id, parcel.correlation_id, detail)
-
-    # --- failing
-
-    def _failed(self, handler: Handler, parcel: Parcel, problem: BaseException) -> None:
-        handler.figures.failed += 1
-        self.core.counters.failed += 1
-        self._failures += 1
-        told = self.core.tell_failure(parcel, problem, actor=handler.name)
-        # A caller gets the traceback with its RemoteError; without one, the log is all there is.
-        level = logging.DEBUG if told else logging.WARNING
-        log.log(level, "%s failed on %s", handler.name, parcel.message_id, exc_info=problem)
+    def _failed(self, in_a_row: int) -> None:
         after = self.actor.restart.after
-        if after is not None and self._failures >= after and not self._paused:
-            log.warning("%s failed %d times in a row and is restarted", self.name, self._failures)
+        if after is not None and in_a_row >= after and not self._paused:
+            log.warning("%s failed %d times in a row and is restarted", self.name, in_a_row)
             self._pause()
             self._restarting = self._life.task(self._restart(), "restarts")
 
@@ -367,10 +236,10 @@ class Cell:
         self._inline_limit = 0
 
     async def _restart(self) -> None:
-        while self.busy:  # the hook is called after the last message, and other workers may have one
+        while self._desk.busy:  # the hook is called after the last message, and other workers may have one
             await self._next_quiet()
         self.restarts += 1
-        self._failures = 0
+        self._desk.failures = 0
         await self._life.end(self.core.settings.stop_timeout)
         try:
             self._life.renew()
@@ -387,15 +256,16 @@ class Cell:
 
     def _bind(self) -> None:
         """Take over the handlers of a new actor, with the figures of the one before."""
-        before, self.handlers = self.handlers, handlers_of(self.actor)
-        for message_id in before.keys() & self.handlers.keys():
-            self.handlers[message_id].figures = before[message_id].figures
-        self._inline = {key: handler for key, handler in self.handlers.items() if handler.kind is Kind.INLINE}
+        before, handlers = self._desk.handlers, handlers_of(self.actor)
+        for message_id in before.keys() & handlers.keys():
+            handlers[message_id].figures = before[message_id].figures
+        self._desk.handlers = handlers
+        self._inline = {key: handler for key, handler in handlers.items() if handler.kind is Kind.INLINE}
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is left to wait for: the mailbox is empty and no handler runs, or all is over."""
-        return self._cut_off is not None or not (self.busy or len(self.mailbox))
+        return self._desk.cut_off is not None or not (self._desk.busy or len(self.mailbox))
 
     async def quiet(self) -> None:
         """Wait for that."""
@@ -428,10 +298,10 @@ class Cell:
         Whatever is not handled by now gets the error. A handler or a hook that does not end when it is cancelled
         is left to itself after a while.
         """
-        if self._cut_off is not None:
+        if self._desk.cut_off is not None:
             await self._over.wait()
             return
-        self._cut_off = (reason, error)
+        self._desk.cut_off = (reason, error)
         self._pause()
         self._idle.clear()
         self.discard(reason, error)
@@ -443,9 +313,3 @@ class Cell:
         finally:
             self._over.set()
             self._tell_quiet()
-
-
-async def _patiently(room: Room) -> None:
-    # What is refused is a dead letter by now, and whoever waits for it has been told.
-    with contextlib.suppress(MessageError):
-        await room

@@ -21,7 +21,7 @@ from framewire.node.tap import Tap
 from framewire.node.tracing import Trace
 from framewire.security import KeyRing, Replays
 
-__all__ = ["Core", "Settings", "handling"]
+__all__ = ["Core", "Settings", "handling", "settings_from"]
 
 T = TypeVar("T")
 
@@ -82,6 +82,17 @@ class Settings:
         ]
         if problems:
             raise errors.ConfigError("node settings", problems)
+
+
+def settings_from(options: dict[str, Any]) -> Settings:
+    """Settings by name; ``ConfigError`` with all problems at once."""
+    unknown = options.keys() - set(Settings.__slots__)
+    if unknown:
+        known = ", ".join(sorted(Settings.__slots__))
+        raise errors.ConfigError(
+            "node settings", [f"{name}: no such setting; there are {known}" for name in sorted(unknown)]
+        )
+    return Settings(**options)
 
 
 def _seconds(value: object) -> bool:

@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from framewire.errors import ConfigError, NodeStopped, NoRoute, UsageError
+from framewire.errors import NodeStopped, NoRoute, UsageError
 from framewire.node.actor import Actor, FunctionActor
 from framewire.node.cell import Cell
 from framewire.node.clock import Clock, LoopClock
-from framewire.node.core import Core, Settings
+from framewire.node.core import Core, settings_from
 from framewire.node.deadletters import DeadLetter, DeadLetters, Reason
 from framewire.node.hub import MessageHub
 from framewire.node.interruptions import Interruptions
@@ -59,7 +59,7 @@ class Node:
         raw = identity.encode() if isinstance(identity, str) else identity
         if raw is not None and (not raw or raw[0] == 0 or len(raw) > 255):
             raise UsageError(f"identity: {identity!r} must be 1 to 255 bytes and not start with a zero byte")
-        self._core = Core(raw or str(uuid.uuid4()).encode(), _settings(settings), clock or LoopClock(), keyring)
+        self._core = Core(raw or str(uuid.uuid4()).encode(), settings_from(settings), clock or LoopClock(), keyring)
         self._recorder = recorder
         self._transport = transport
         self._router = Router(self._core, transport)
@@ -386,16 +386,6 @@ class Node:
     def _handlers(self) -> Iterator[Any]:
         for cell in tuple(self._cells.values()):
             yield from cell.handlers.values()
-
-
-def _settings(options: dict[str, Any]) -> Settings:
-    unknown = options.keys() - set(Settings.__slots__)
-    if unknown:
-        known = ", ".join(sorted(Settings.__slots__))
-        raise ConfigError(
-            "node settings", [f"{name}: no such setting; there are {known}" for name in sorted(unknown)]
-        )
-    return Settings(**options)
 
 
 def _plain(hook: F) -> F:
