@@ -220,6 +220,10 @@ class Server:
         )
         self.process = None
 
+    def know(self, partner):
+        """Relay to another server, and from it, once this one is started."""
+        self._command += (f"--partner={partner.uri}",)
+
     def start(self):
         self.process = Told(*self._command)
         deadline = time.monotonic() + PATIENT

@@ -1,6 +1,7 @@
 """What a machine does to its processes: a wall clock that is set, and no descriptor left."""
 
 import contextlib
+import resource
 import shutil
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from tests.chaos.journal import REPLIED
 from tests.chaos.ledger import account
 from tests.chaos.members import Members, Server, in_a_row
 from tests.chaos.messages import Answered, Numbered
+from tests.cluster.clustering import Named, acquainted, handled_by, make_node, peers
 from tests.node.running import eventually, run, until
 
 import framewire as fw
@@ -70,15 +72,27 @@ def test_asks_and_signs_of_life_do_not_depend_on_the_wall_clock(stepping, tmp_pa
     assert found.asks > 200
 
 
+def files(process):
+    """How many files a process has open."""
+    return len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+
+
+@contextlib.contextmanager
+def crowd_at(uri):
+    """More connections to an address than whoever listens there can take; close what is yielded to end them."""
+    host, port = uri.removeprefix("tcp://").split(":")
+    with contextlib.ExitStack() as crowd:
+        for _ in range(60):
+            crowd.enter_context(socket.create_connection((host, int(port)), timeout=10))
+        yield crowd
+
+
 @pytest.mark.timeout(180)
 def test_a_node_without_free_descriptors_answers_those_it_knows_and_takes_others_when_it_can(tmp_path):
     with served(tmp_path, signed=False) as (server, members):
         members.begin("node", asks=False, rate=1)
         members.ready("node")
         node = members.processes["node"]
-
-        def files():
-            return len(list(Path(f"/proc/{node.pid}/fd").iterdir()))
 
         async def answered(asker, seconds=PATIENT):
             return (await asker.hub.ask(Numbered("one"), Answered, timeout=seconds)).number == "one"
@@ -90,11 +104,8 @@ def test_a_node_without_free_descriptors_answers_those_it_knows_and_takes_others
                     known._transport.uri_of(members.identities["node"].encode()),
                     node.tell("files 4")["limit"],
                 )
-                host, port = uri.removeprefix("tcp://").split(":")
-                with contextlib.ExitStack() as crowd:
-                    for _ in range(60):
-                        crowd.enter_context(socket.create_connection((host, int(port)), timeout=10))
-                    await eventually(lambda: files() == limit)
+                with crowd_at(uri) as crowd:
+                    await eventually(lambda: files(node) == limit)
                     for _ in range(20):
                         assert await answered(known), "those who are connected do not notice"
                     async with fw.Node(rendezvous=[server.uri], signals=False) as late:
@@ -115,3 +126,37 @@ def test_a_node_without_free_descriptors_answers_those_it_knows_and_takes_others
 
         run(main(), timeout=120)
         until(lambda: node.process.poll() is None)
+
+
+@pytest.mark.timeout(180)
+def test_a_server_without_free_descriptors_serves_those_it_knows_and_takes_others_when_it_can():
+    here, there = (Server(in_a_row(3), heartbeat=0.4) for _ in range(2))
+    here.know(there)
+    there.know(here)
+
+    async def crowded():
+        async with make_node([here]) as one, make_node([here]) as two:
+            await acquainted(one, two)
+            limit = files(here.process) + 4
+            resource.prlimit(here.process.pid, resource.RLIMIT_NOFILE, (limit, limit))
+            with crowd_at(here.uri) as crowd:
+                await eventually(lambda: files(here.process) == limit)
+                await eventually(lambda: "no new connection to the partner" in here.process.errors())
+                async with make_node([here]) as late:
+                    await two.host(Named("two"))
+                    await handled_by(1, one)  # those who are connected do not notice
+                    assert not peers(late)
+                    crowd.close()
+                    await acquainted(one, two, late)
+                    await handled_by(1, late)
+
+    async def joined():
+        async with make_node([here]) as one, make_node([there]) as other:
+            await acquainted(one, other)
+
+    with contextlib.closing(here), contextlib.closing(there):
+        here.start()
+        run(crowded(), timeout=120)
+        there.start()
+        run(joined(), timeout=60)
+        assert here.process.process.poll() is None

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import selectors
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import pytest
 import zmq
 from click.testing import CliRunner
 from tests.cluster.clustering import free_ports
+from tests.node.running import until
+from tests.operation.programs import page, program
 
 from framewire.cli import main
 from framewire.cluster.service import HEARTBEAT, parse, seconds, service_message
@@ -87,6 +90,26 @@ def test_a_port_that_is_taken_is_told():
         result = CliRunner().invoke(main, ["rendezvous", f"tcp://127.0.0.1:{port}"])
     assert result.exit_code == 4
     assert f"cannot listen at tcp://127.0.0.1:{port}: Address already in use" in result.stderr
+
+
+def test_it_answers_orchestrators_where_it_is_told_to(tmp_path):
+    (tmp_path / "framewire.toml").write_text(
+        '[rendezvous]\naddress = "tcp://127.0.0.1:*"\nhealth = "127.0.0.1:0"\n'
+    )
+    with program(tmp_path, "rendezvous") as running:
+        address = re.search(r"/live and /ready at http://(\S+)", running.says("listening at"))[1]
+        assert page(address, "/live") == (200, '{"live": true}\n')
+        until(lambda: page(address, "/ready")[0] == 200)
+        assert running.stop() == 0
+
+
+def test_an_address_for_orchestrators_that_is_taken_is_told():
+    taken, port = free_ports(0)
+    with taken:
+        arguments = ["rendezvous", "tcp://127.0.0.1:*", f"--health=127.0.0.1:{port}"]
+        result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 4
+    assert f"rendezvous.health: cannot listen at 127.0.0.1:{port}" in result.stderr
 
 
 def test_the_file_and_variables_tell_where(tmp_path):

@@ -37,7 +37,21 @@ async def answered_again(node):
             return await node.hub.ask(Question("small"), Answer, timeout=0.5)
 
 
-def test_a_message_that_is_too_large_does_not_get_in_and_those_after_it_do():
+@pytest.mark.parametrize("size", [LIMIT, 2 * LIMIT - 10])
+def test_a_frame_of_up_to_twice_the_size_is_dropped_alone_and_counted_by_its_sender(size):
+    async def main(one, narrow, actor):
+        await one.hub.ask(Question("before"), Answer)
+        questions = [Question("x" * size if number == 10 else f"{number}") for number in range(20)]
+        asked = (one.hub.ask(question, Answer, timeout=2) for question in questions)
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert [number for number, each in enumerate(answers) if not isinstance(each, Answer)] == [10]
+        assert len(actor.asked) == 20
+        assert list(narrow.stats().refused.values()) == [{"oversized": 1}]
+
+    with_a_narrow_node(main)
+
+
+def test_a_message_that_is_far_too_large_does_not_get_in_and_those_after_it_do():
     async def main(one, _, actor):
         await one.hub.tell(Question("x" * 2 * LIMIT))
         assert (await answered_again(one)).text == "narrow"
@@ -57,9 +71,11 @@ def test_who_asks_with_a_message_that_its_receiver_does_not_take_waits_in_vain_b
 
 
 @pytest.mark.parametrize(
-    "frames", [[b"x" * (LIMIT // 2)] * 3, [b""] * 51], ids=["too many bytes in all", "too many frames"]
+    "frames",
+    [[b"x" * (LIMIT // 2)] * 3, [b""] * 51, [b"x" * (LIMIT + 1)]],
+    ids=["too many bytes in all", "too many frames", "too many bytes in one"],
 )
-def test_a_message_of_small_frames_that_is_too_large_in_all_is_dropped_and_counted_alone(frames):
+def test_a_message_that_is_too_large_is_dropped_alone_and_counted_by_its_sender(frames):
     async def main(_, narrow, actor):
         with zmq.Context() as context, context.socket(zmq.DEALER) as stranger:
             stranger.setsockopt(zmq.ROUTING_ID, b"stranger")

@@ -1,13 +1,15 @@
 """Rendezvous servers: alone, in company, away and back."""
 
+import pytest
 import zmq
 from tests.cluster.clustering import Named, acquainted, handled_by, handlers, make_node, peers, rendezvous, served
 from tests.cluster.interop import node_at
 from tests.cluster.kino_peer import KinoRendezvous, living
 from tests.node.messages import Answer, Question
-from tests.node.running import eventually, run
+from tests.node.running import eventually, run, until
 
 import framewire as fw
+from framewire.cluster import rendezvous as servers
 from framewire.cluster import service
 from framewire.wire import decode, encode
 
@@ -156,6 +158,25 @@ def test_a_ping_to_a_server_is_answered_with_a_pong_to_all():
                 assert listener.poll(10_000)
                 heard.add(decode(listener.recv_multipart()).message_id)
     assert heard == {service.HEARTBEAT, service.PONG}
+
+
+@pytest.mark.parametrize("large", [[b"x" * 6000], [b"x" * 3000] * 2], ids=["in one frame", "in all"])
+def test_a_message_that_is_too_large_for_a_server_is_dropped_alone_and_counted(monkeypatch, large):
+    monkeypatch.setattr(servers, "_LARGEST", 4096)
+    with (
+        rendezvous() as server,
+        zmq.Context() as context,
+        context.socket(zmq.SUB) as listener,
+        context.socket(zmq.DEALER) as speaker,
+    ):
+        listener.setsockopt(zmq.SUBSCRIBE, b"")
+        listener.connect(server.broadcast)
+        speaker.connect(server.uri)
+        hear(listener, b"KINO.HEARTBEAT")
+        speaker.send_multipart(large)
+        speaker.send_multipart(encode(service.service_message(service.UNREGISTER_NODE, uri="", node_identity=b"x")))
+        hear(listener, service.UNREGISTER_NODE.identity)
+        until(lambda: server.dropped == 1)
 
 
 def test_a_server_repeats_only_what_nodes_say():

@@ -9,45 +9,13 @@ import textwrap
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 from tests.cluster.clustering import HEARTBEAT
 
 import framewire as fw
 
-SHOP = """
-    import asyncio, os, msgspec, framewire as fw
-
-    @fw.message("shop.order", version=2)
-    class Order(msgspec.Struct):
-        article: str
-        seconds: float = 0.0
-
-    @fw.message("shop.ordered", version=2)
-    class Ordered(msgspec.Struct):
-        article: str
-        pid: int
-
-    @fw.message("shop.scan")
-    class Scan(bytes):
-        pass
-
-    class Shop(fw.Actor):
-        concurrency = 10
-
-        @fw.handles(Order)
-        async def order(self, order: Order) -> Ordered:
-            if order.article == "nothing":
-                raise ValueError("nobody orders nothing")
-            await asyncio.sleep(order.seconds)
-            return Ordered(order.article, os.getpid())
-
-        @fw.handles(Scan)
-        async def scan(self, scan: Scan) -> Order:
-            return Order(scan.decode())
-
-    def app(node):
-        return Shop
-"""
+SHOP = Path(__file__).with_name("shop.py").read_text()
 
 
 def write(directory, name, source):

@@ -4,9 +4,8 @@ import os
 import signal
 
 import pytest
-from tests.cluster.clustering import rendezvous
-from tests.operation.programs import SHOP, client, program, write
-from tests.operation.test_running import Order, Ordered
+from tests.operation.programs import client, program
+from tests.operation.shop import Order, Ordered
 
 import framewire as fw
 
@@ -25,15 +24,14 @@ def ring(*secrets):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_changed_key_file_is_used_on_sighup(tmp_path, workers):
-    write(tmp_path, "shop.py", SHOP)
-    keyfile(tmp_path, OLD)
+def test_a_changed_key_file_is_used_on_sighup(shop, server, workers):
+    keyfile(shop, OLD)
     options = ["--app=shop:app", f"--set=node.workers={workers}", "--set=security.keys=keys.toml"]
-    with rendezvous() as server, program(tmp_path, "node", *options, f"--rendezvous={server.uri}") as running:
+    with program(shop, "node", *options, f"--rendezvous={server.uri}") as running:
         with client(server, keyring=ring(OLD)) as hub:
             assert hub.ask(Order("tea"), Ordered).article == "tea"
         running.says("is ready", times=max(1, workers))
-        keyfile(tmp_path, NEW)
+        keyfile(shop, NEW)
         running.send(signal.SIGHUP)
         running.says("the keys were read anew; domains: shop", times=max(1, workers))
         with client(server, keyring=ring(NEW)) as hub:
@@ -41,13 +39,12 @@ def test_a_changed_key_file_is_used_on_sighup(tmp_path, workers):
         assert running.stop() == 0
 
 
-def test_a_key_file_that_is_wrong_changes_nothing_and_is_told(tmp_path):
-    write(tmp_path, "shop.py", SHOP)
-    keyfile(tmp_path, OLD)
+def test_a_key_file_that_is_wrong_changes_nothing_and_is_told(shop, server):
+    keyfile(shop, OLD)
     options = ["--app=shop:app", "--set=security.keys=keys.toml"]
-    with rendezvous() as server, program(tmp_path, "node", *options, f"--rendezvous={server.uri}") as running:
+    with program(shop, "node", *options, f"--rendezvous={server.uri}") as running:
         running.says("is ready")
-        keyfile(tmp_path, text="[shop]\nkey = 'nothing'\n")
+        keyfile(shop, text="[shop]\nkey = 'nothing'\n")
         running.send(signal.SIGHUP)
         running.says("the keys stay as they are")
         with client(server, keyring=ring(OLD)) as hub:

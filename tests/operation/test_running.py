@@ -6,37 +6,13 @@ import signal
 import time
 from pathlib import Path
 
-import msgspec
 import pytest
-from tests.cluster.clustering import free_ports, rendezvous
-from tests.operation.programs import SHOP, client, page, program, write
+from tests.cluster.clustering import free_ports
+from tests.operation.programs import client, page, program, write
+from tests.operation.shop import Order, Ordered
 
 import framewire as fw
 from framewire.operation.exits import Exit
-
-
-@fw.message("shop.order", version=2)
-class Order(msgspec.Struct):
-    article: str
-    seconds: float = 0.0
-
-
-@fw.message("shop.ordered", version=2)
-class Ordered(msgspec.Struct):
-    article: str
-    pid: int
-
-
-@pytest.fixture
-def shop(tmp_path):
-    write(tmp_path, "shop.py", SHOP)
-    return tmp_path
-
-
-@pytest.fixture
-def server():
-    with rendezvous() as running:
-        yield running
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

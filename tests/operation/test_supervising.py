@@ -4,25 +4,12 @@ import os
 import re
 import signal
 
-import pytest
-from tests.cluster.clustering import free_ports, rendezvous
+from tests.cluster.clustering import free_ports
 from tests.node.running import until
 from tests.operation.programs import SHOP, client, page, program, write
-from tests.operation.test_running import Order, Ordered
+from tests.operation.shop import Order, Ordered
 
 import framewire as fw
-
-
-@pytest.fixture
-def shop(tmp_path):
-    write(tmp_path, "shop.py", SHOP)
-    return tmp_path
-
-
-@pytest.fixture
-def server():
-    with rendezvous() as running:
-        yield running
 
 
 def is_alive(pid):

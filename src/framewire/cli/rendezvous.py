@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ __all__ = ["rendezvous"]
     "--partner", "partners", metavar="ADDRESS", multiple=True, help="Another server to relay to and from."
 )
 @click.option("--heartbeat", metavar="SECONDS", help="Between signs of life; 1 unless given.")
+@click.option("--health", metavar="HOST:PORT", help="Answer /live and /ready over HTTP, for orchestrators.")
 @click.option("--config", "file", metavar="FILE", help="The file to read; framewire.toml unless given.")
 @click.option("--set", "told", multiple=True, metavar="KEY=VALUE", help="Any option, such as log.level=debug.")
 @click.option("--log-format", type=click.Choice(["human", "json"]), help="Lines for people, or for machines.")
@@ -42,7 +44,9 @@ def rendezvous(
     from framewire.config import load  # noqa: PLC0415 - same
     from framewire.errors import ConfigError  # noqa: PLC0415 - same
     from framewire.operation.exits import Exit  # noqa: PLC0415 - same
+    from framewire.operation.http import CannotListenError  # noqa: PLC0415 - same
     from framewire.operation.logs import set_up  # noqa: PLC0415 - same
+    from framewire.operation.server_health import ServerHealth  # noqa: PLC0415 - same
 
     log = {"log.format": log_format, "log.level": "error" if quiet else None}
     given = flags(told, {f"rendezvous.{name}": value for name, value in named.items()} | log)
@@ -57,7 +61,13 @@ def rendezvous(
         raise Wrong(str(problem), Exit.LISTEN) from None
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
-    server.run()
+    health = config["rendezvous.health"]
+    try:
+        with ServerHealth(server, health, config["rendezvous.heartbeat"]) if health else contextlib.nullcontext():
+            server.run()
+    except CannotListenError as problem:
+        server.close()
+        raise Wrong(str(problem), Exit.LISTEN) from None
 
 
 def _options(config: Configuration) -> dict[str, Any]:

@@ -36,11 +36,13 @@ class Partner:
         self._timeout = max(1000, round(heartbeat * 1000))
         self._poller = poller
         self.patience = Patience(heartbeat, _MISSES, time.monotonic())
-        self._open()
+        self._socket, self._monitor = self._opened()
+        self._watch()
 
-    def _open(self) -> None:
+    def _opened(self) -> tuple[zmq.Socket[bytes], zmq.Socket[bytes]]:
+        """A socket to the partner, and one that tells of its connections; ``ZMQError`` where neither can be had."""
         # A try that nobody answers is given up early: the system's own next try may be many seconds away.
-        self._socket = make_socket(
+        made = make_socket(
             self._context,
             zmq.SUB,
             SUBSCRIBE=b"",
@@ -48,9 +50,16 @@ class Partner:
             CONNECT_TIMEOUT=self._timeout,
             **self._mechanism.connecting,
         )
+        try:
+            monitor = made.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+            connect(made, self._uri)
+        except zmq.ZMQError:
+            made.close(0)
+            raise
+        return made, monitor
+
+    def _watch(self) -> None:
         self._channel = open_channel(self._socket)
-        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED)
-        connect(self._socket, self._uri)
         for source in (self._socket, self._monitor):
             self._poller.register(source, zmq.POLLIN)
 
@@ -73,8 +82,15 @@ class Partner:
         """Connect anew where the partner has been silent for too long."""
         if self.patience.is_over(time.monotonic()):
             log.info("the partner at %s gives no sign of life; connecting anew", self._uri)
+            try:
+                fresh = self._opened()
+            except zmq.ZMQError as problem:
+                # The server must not end for it: whoever is connected still needs it, and the old way may recover.
+                log.warning("there is no new connection to the partner at %s: %s", self._uri, problem)
+                return
             self.close()
-            self._open()
+            self._socket, self._monitor = fresh
+            self._watch()
 
     def close(self) -> None:
         """Hear no more."""

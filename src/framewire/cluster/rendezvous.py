@@ -46,6 +46,8 @@ _REPEATED = frozenset(
 _TRIES = 20
 _LARGEST = 16 * 1024 * 1024
 """Bytes of a message; a node that handles tens of thousands of messages needs a few of these millions."""
+_TOLERATED = 2
+"""How many times as large a single frame may be to be dropped alone; ZeroMQ ends the connection of a larger one."""
 _SETTLING = 0.05
 """Seconds that a partner needs to take note of a new subscription."""
 
@@ -75,7 +77,9 @@ class Rendezvous:
         self._partners = [next_port(partner, 2) for partner in partners]
         self._stopping = threading.Event()
         self.dropped = 0
-        """Messages that were no node's, and so were not repeated."""
+        """Messages that were no node's, or too large, and so were not repeated."""
+        self.pulse: float | None = None
+        """When it last came round, by the monotonic clock; None before it serves."""
         self._bell = make_socket(self._context, zmq.PAIR)
         self._ringer = make_socket(self._context, zmq.PAIR)
         address = f"inproc://framewire-rendezvous-{id(self)}"
@@ -89,14 +93,16 @@ class Rendezvous:
                 self._mechanism = self._doorkeeper.mechanism
             self._listen(self._paths.settle(uri), broadcast and self._paths.settle(broadcast))
         except BaseException:
-            self._close()
+            self.close()
             raise
 
     def _listen(self, uri: str, broadcast: str | None) -> None:
         """Find the places to listen and to speak at; where the port is open, so that there are three in a row."""
         for tries_left in reversed(range(_TRIES if uri.endswith(":*") else 1)):
             options = self._mechanism.listening
-            self._inbox = make_socket(self._context, zmq.ROUTER, RCVHWM=100_000, MAXMSGSIZE=_LARGEST, **options)
+            self._inbox = make_socket(
+                self._context, zmq.ROUTER, RCVHWM=100_000, MAXMSGSIZE=_LARGEST * _TOLERATED, **options
+            )
             self._speaker = make_socket(self._context, zmq.PUB, SNDHWM=100_000, **options)
             self._relay = make_socket(self._context, zmq.PUB, SNDHWM=100_000, **options)
             try:
@@ -124,13 +130,14 @@ class Rendezvous:
         # Nobody in particular asks, so everybody answers, and asks in turn: see Discovery.
         call = encode(service_message(REQUEST_CLUSTER_ROUTES, requestor_uri="", requestor_node_identity=b""))
         due = [(time.monotonic(), beat)]
+        oversized = 0
         try:
             partners += [
                 Partner(self._context, uri, self._heartbeat, poller, self._mechanism) for uri in self._partners
             ]
             log.info("listening at %s, speaking at %s", self.uri, self.broadcast)
             while not self._stopping.is_set():
-                now = time.monotonic()
+                now = self.pulse = time.monotonic()
                 while due[0][0] <= now:
                     _, frames = heapq.heappop(due)
                     speaker.send(frames)
@@ -150,6 +157,8 @@ class Rendezvous:
                         relay.send(said)
                     else:
                         self.dropped += 1
+                self.dropped += inbox.oversized - oversized
+                oversized = inbox.oversized
                 for partner in partners:
                     for frames in partner.receive():
                         speaker.send(frames)
@@ -160,13 +169,19 @@ class Rendezvous:
         finally:
             for partner in partners:
                 partner.close()
-            self._close()
+            self.close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Give the addresses up, where it is not to run; where it runs, ``stop`` does."""
         if self._doorkeeper is not None:
             self._doorkeeper.close()
         self._context.destroy(0)
         self._paths.close()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         """End ``run``, within a moment."""

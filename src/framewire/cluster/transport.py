@@ -64,6 +64,8 @@ _SERVICE = frozenset(
 )
 """What is not routed but heard, also where it comes straight from a peer."""
 
+_TOLERATED = 2
+"""How many times as large a single frame may be to be dropped alone; ZeroMQ ends the connection of a larger one."""
 _MOST_PEERS = 10_000
 """Nodes that are known at a time: whoever makes up names must not fill the memory with them."""
 
@@ -116,7 +118,7 @@ class SocketTransport:
             ROUTING_ID=port.identity,
             ROUTER_MANDATORY=1,
             RCVHWM=10_000,
-            MAXMSGSIZE=settings.max_message_bytes,
+            MAXMSGSIZE=settings.max_message_bytes * _TOLERATED,
             **mechanism.listening,
         )
         bound = bind_first(front, candidates(self._paths.settle(settings.bind)))

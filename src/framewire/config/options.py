@@ -236,6 +236,7 @@ TABLES = (
             ),
             ("heartbeat", seconds(), "Between signs of life."),
             ("curve", CURVE, "The keys of CURVE, as for a node."),
+            ("health", ENDPOINT, "Where /live and /ready answer over HTTP; nothing listens unless told to."),
         ),
         (("partners", ()), ("heartbeat", 1.0)),
     ),
