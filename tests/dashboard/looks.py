@@ -2,9 +2,11 @@
 
 import datetime as dt
 
+from tests.operation.test_metrics import actor
+
 from framewire.dashboard.sendings import Sendings
 from framewire.dashboard.watching import Gone, Handled, Look
-from framewire.node.reports import ActorStats, HandlerStats, NodeStats, PendingStats, TrafficStats
+from framewire.node.reports import NodeStats, PendingStats, TrafficStats
 from framewire.operation.observing import Seen
 
 NOON = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
@@ -41,19 +43,10 @@ def gone(name):
 
 
 def handled(node, message, *, rate=0.0, took=None):
-    handler = HandlerStats(name="Shop.order", message=message, handled=5, failed=0, seconds=0.0, longest=0.0)
-    actor = ActorStats(
-        name="Shop",
-        identity="1",
-        queued=0,
-        waiting=0,
-        busy=0,
-        limit=0,
-        overflow="wait",
-        restarts=0,
-        handlers=[handler],
-    )
-    return Handled(node, actor, handler, rate, took)
+    made = actor("Shop", 0)
+    [handler] = made.handlers
+    handler.message = message
+    return Handled(node, made, handler, rate, took)
 
 
 def ask(message, sent_to, age):

@@ -125,7 +125,18 @@ def test_names_of_live_nodes_and_messages_are_text(harmless, address):
     expect(harmless.get_by_role("table", name="Handlers")).to_contain_text("<script>alert(4)</script>")
     check(harmless)
     harmless.goto(f"{address}/topology?live=1")
-    expect(harmless.get_by_role("link", name=re.compile("handles")).first).to_be_visible()
+    harmless.get_by_role("link", name=re.compile("^<img src=x.*handles")).press("Enter")
+    expect(harmless.get_by_role("heading", level=2).first).to_have_attribute(
+        "title", "<img src=x onerror=alert(5)>"
+    )
+    expect(harmless.get_by_role("table", name="Handlers of this node").first).to_contain_text("<script>alert(4)")
+    check(harmless)
+
+
+def test_names_of_nodes_that_an_address_makes_up_are_text(harmless, address):
+    ends = "sender=%3Cscript%3Ealert(7)%3C/script%3E&receiver=%3Cimg%20src=x%20onerror=alert(8)%3E"
+    harmless.goto(f"{address}/topology?live=1&{ends}")
+    expect(harmless.get_by_text("is not there now").first).to_contain_text("<script>")
     check(harmless)
 
 

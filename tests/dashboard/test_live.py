@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.cluster.clustering import rendezvous
 from tests.dashboard.looking import QUICK, dashboard, killed, rows, shops
 from tests.operation.programs import client
-from tests.operation.test_running import Order, Ordered
+from tests.operation.shop import Order, Ordered
 
 import framewire as fw
 

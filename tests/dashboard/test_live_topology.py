@@ -9,7 +9,7 @@ from tests.cluster.clustering import rendezvous
 from tests.dashboard.looking import QUICK, dashboard, killed, shops
 from tests.history.known import make_known_lake
 from tests.operation.programs import client
-from tests.operation.test_running import Order, Ordered
+from tests.operation.shop import Order, Ordered
 
 import framewire as fw
 
