@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from framewire.errors import ConfigError, UsageError
-from framewire.spark import java, session
+from framewire.spark import java, session, sessions
 from framewire.spark.sessions import driver_memory
 
 
@@ -35,6 +35,18 @@ def test_the_jvm_of_a_brief_session_compiles_for_a_short_life(spark):
     told = list(spark._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments())
     assert "-XX:TieredStopAtLevel=1" in told
     assert any("log4j2" in each for each in told), "and keeps its quiet logs"
+
+
+def test_the_classes_of_a_batch_are_kept_for_the_next(spark):
+    assert int(spark.conf.get("spark.sql.codegen.cache.maxEntries")) >= 1000
+
+
+@pytest.mark.parametrize(
+    ("asked", "collectors"), [({}, ["-XX:+UseParallelGC"]), ({"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, [])]
+)
+def test_a_collector_is_chosen_only_where_nobody_has_chosen_one(asked, collectors):
+    told = sessions._preset(asked, local=True, brief=False)["spark.driver.defaultJavaOptions"]
+    assert [option for option in told.split() if option.endswith("GC")] == collectors
 
 
 def test_what_is_no_setting_of_spark_is_refused_all_at_once():

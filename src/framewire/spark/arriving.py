@@ -1,7 +1,8 @@
 """Captured rows to rows of the lake: decoded, verified, named, and told apart from what is no message.
 
 The result has the columns of ``messages`` and ``fault``: ``none`` for a message, else why the row belongs in
-quarantine. Nothing is shuffled here, so a batch of captures is read, decoded and written in a single pass.
+quarantine. Nothing is shuffled here, so a batch of captures is read, decoded and written in a single pass. All that
+comes after decoding is one step, because each step copies all bytes of a row, and that is most of what it takes.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from pyspark.sql import functions as F  # noqa: N812
 from framewire.capture.schema import COLUMNS, Direction
 from framewire.security import KeyRing
 from framewire.spark.columns import quoted
-from framewire.spark.decoding import decode
+from framewire.spark.decoding import decode_all
 from framewire.spark.exceptions import EXCEPTION, told_by
 from framewire.spark.shapes import literal
 from framewire.spark.signatures import verify
 from framewire.spark.tables import TABLES
-from framewire.spark.texts import flow_text, is_flow, message_text, printable, readable
+from framewire.spark.texts import flow_text, is_flow, message_text, readable
 
 __all__ = ["LATE", "arriving"]
 
@@ -34,24 +35,22 @@ def arriving(
     captured: DataFrame, keys: KeyRing | None, oldest: dt.datetime | None, *, keep_frames: bool = False
 ) -> DataFrame:
     """Captured rows as rows of ``messages``, with ``fault``; rows before ``oldest`` are late."""
-    decoded = decode(captured.select(*COLUMNS))
-    stated = _with_signature_state(decoded, keys)
-    made = stated.withColumns(_hashes()).withColumn("fine", _fine())
+    decoded = decode_all(captured.select(*COLUMNS))
     late = F.lit(False) if oldest is None else F.col("at") < F.lit(oldest)
     fault = F.when(late, LATE).otherwise(F.coalesce(F.col("error"), F.lit(_NO_FAULT)))
     kept = F.lit(keep_frames) | (fault != _NO_FAULT)
-    named = made.withColumns(
-        {
-            "fault": fault,
-            "node_name": readable(F.col("node"), F.col("fine")),
-            "message": _message(),
-            "flow": flow_text(F.col("correlation_id"), F.col("fine")),
-            "answer": _answers(),
-            "exception": F.when(F.col("identity") == literal(EXCEPTION), told_by(F.col("body"))),
-            "body_frames": F.when(F.array_size("body_frames") != 1, F.col("body_frames")),
-            "frames": F.when(kept, F.col("frames")),
-        }
-    )
+    identity = ("identity", "version", "version_raw", "partition")
+    made = _hashes() | {
+        "fault": fault,
+        "node_name": readable(F.col("node")),
+        "message": message_text(*map(F.col, identity)),
+        "flow": flow_text(F.col("correlation_id")),
+        "answer": _answers(),
+        "exception": F.when(F.col("identity") == literal(EXCEPTION), told_by(F.col("body"))),
+        "body_frames": F.when(F.array_size("body_frames") != 1, F.col("body_frames")),
+        "frames": F.when(kept, F.col("frames")),
+    }
+    named = _with_signature_state(decoded, keys).withColumns(made)
     return named.select(*map(quoted, TABLES["messages"].columns), "fault")
 
 
@@ -86,15 +85,6 @@ def _hashes() -> dict[str, Column]:
 
 def _but_one(entries: Column) -> Column:
     return F.greatest(F.array_size(entries) - 1, F.lit(0))
-
-
-def _fine() -> Column:
-    return printable(F.col("node"), F.col("identity"), F.col("partition"), F.col("correlation_id"))
-
-
-def _message() -> Column:
-    names = ("identity", "version", "version_raw", "partition", "fine")
-    return message_text(*[F.col(name) for name in names])
 
 
 def _answers() -> Column:

@@ -11,7 +11,7 @@ from functools import partial
 
 from framewire.spark.columns import from_end, own
 from framewire.spark.entries import any_entry
-from framewire.spark.shapes import SHAPES, Shape, choose, slots, trailers, unversioned
+from framewire.spark.shapes import Shape, choose, trailers, unversioned
 from framewire.wire.layout import Kind, Section
 from framewire.wire.message import Distribution
 
@@ -48,9 +48,7 @@ def top_of(told: str) -> str:
 
 
 def _wrong_integer(shape: Shape) -> str:
-    at = SHAPES.index(shape)
-    unread = [f"{own(f'word{number}')} IS NULL" for number, slot in enumerate(slots()) if slot[at] is not None]
-    return _any([*unread, f"{own('ttl')} IS NULL"])
+    return _any(f"{own(field.values[0])} IS NULL" for field in shape.numeric())
 
 
 def _wrong_divisor(shape: Shape) -> str:

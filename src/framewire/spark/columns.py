@@ -20,6 +20,7 @@ __all__ = [
     "reject_clashes",
     "require",
     "sealed",
+    "unreached",
 ]
 
 DECODED: Mapping[str, str] = {
@@ -81,8 +82,13 @@ def apart(value: str, frames: str, kind: str) -> str:
     decoding took 20 times as long as a scan. A step with an expression for which Spark generates no code, as
     ``zip_with`` is, gets a class of its own. No table has fewer than no frames, so that one is never computed.
     """
+    return f"coalesce({value}, {unreached(frames, kind)})"
+
+
+def unreached(frames: str, kind: str) -> str:
+    """What ``apart`` adds to a value: null, and for Spark a reason to give the step a class of its own."""
     never = f"CASE WHEN array_size({frames}) < 0 THEN {frames} END"
-    return f"coalesce({value}, CAST(array_size(zip_with({never}, {never}, (one, _) -> one)) AS {kind}))"
+    return f"CAST(array_size(zip_with({never}, {never}, (one, _) -> one)) AS {kind})"
 
 
 def from_end(frames: str, place: str | int) -> str:

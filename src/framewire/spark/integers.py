@@ -8,7 +8,7 @@ shifting them into place costs next to nothing. (``bench/spark.py`` has the whol
 
 from __future__ import annotations
 
-__all__ = ["as_bytes", "lane_of", "number_of", "pack_lanes", "small", "word"]
+__all__ = ["as_bytes", "pack_lanes", "small", "turned", "word"]
 
 
 def word(raw: str) -> str:
@@ -19,27 +19,12 @@ def word(raw: str) -> str:
 def small(raw: str) -> str:
     """A number of two bytes, which is nearly always a small one, so those are looked for first."""
     usual = " ".join(f"WHEN {raw} = X'{number:02x}00' THEN {number}" for number in range(1, 5))
-    return f"CASE {usual} ELSE CAST({number_of(word(raw), 2, signed=False)} AS INT) END"
-
-
-def number_of(big_endian: str, width: int, *, signed: bool) -> str:
-    """The little-endian number whose bytes ``word`` has read the other way round."""
-    turned = _turned(big_endian, width)
-    if signed and width < 8:
-        unused = 64 - 8 * width
-        return f"shiftright(shiftleft({turned}, {unused}), {unused})"
-    return turned
-
-
-def lane_of(big_endian: str, lane: int) -> str:
-    """One 16-bit lane of a descriptor that ``word`` has read; lane 0 is in its first two bytes."""
-    low, high = 56 - 16 * lane, 48 - 16 * lane
-    return f"({_byte(big_endian, low)} | shiftleft({_byte(big_endian, high)}, 8))"
+    return f"CASE {usual} ELSE CAST({turned(word(raw), 2)} AS INT) END"
 
 
 def as_bytes(number: str, width: int) -> str:
     """A number as ``width`` little-endian bytes; it must fit."""
-    return f"unhex(lpad(hex({_turned(number, width)}), {2 * width}, '0'))"
+    return f"unhex(lpad(hex({turned(number, width)}), {2 * width}, '0'))"
 
 
 def pack_lanes(lanes: list[str]) -> str:
@@ -48,7 +33,7 @@ def pack_lanes(lanes: list[str]) -> str:
     return f"({' | '.join(shifted)})"
 
 
-def _turned(number: str, width: int) -> str:
+def turned(number: str, width: int) -> str:
     """The same bytes in the opposite order."""
     moved = []
     for at in range(width):

@@ -21,6 +21,12 @@ _QUIET = Path(__file__).with_name("log4j2.properties")
 
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Compile plainly. The second flag gives plain code the room that the JVM gives to all code otherwise."""
+_LASTING = "-XX:ReservedCodeCacheSize=512m"
+"""Room for what is compiled twice, first plainly and then well: a pipeline is hundreds of generated classes."""
+_COLLECTOR = "-XX:+UseParallelGC"
+"""Nobody waits for an answer within milliseconds, and the usual collector makes writing any reference dearer."""
+_CLASSES_KEPT = 1000
+"""Spark keeps 100 of the classes that it makes. A batch of a pipeline has 260, so each would make them anew."""
 
 
 def session(
@@ -43,7 +49,7 @@ def session(
         return _configured(builder, app_name, preset | settings).getOrCreate()
     local = master.startswith("local")
     builder = _configured(
-        SparkSession.builder.master(master), app_name, _preset(local=local, brief=brief) | settings
+        SparkSession.builder.master(master), app_name, _preset(settings, local=local, brief=brief) | settings
     )
     with _environment(_needed(local=local)):
         return builder.getOrCreate()
@@ -69,12 +75,16 @@ def _configured(builder: SparkSession.Builder, app_name: str, settings: Mapping[
     return builder
 
 
-def _preset(*, local: bool, brief: bool) -> dict[str, str]:
-    options = [f"-Dlog4j2.configurationFile={_QUIET.as_uri()}", *([_BRIEF] if brief else [])]
+def _preset(settings: Mapping[str, str], *, local: bool, brief: bool) -> dict[str, str]:
+    options = [f"-Dlog4j2.configurationFile={_QUIET.as_uri()}", _BRIEF if brief else _LASTING]
+    # A JVM that is told of two collectors does not start.
+    if local and "GC" not in settings.get("spark.driver.extraJavaOptions", ""):
+        options.append(_COLLECTOR)
     preset = {
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        "spark.sql.codegen.cache.maxEntries": str(_CLASSES_KEPT),
         "spark.driver.defaultJavaOptions": " ".join(options),
     }
     if local:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - as all the world calls it
@@ -22,11 +21,9 @@ from framewire.wire.layout import LAYOUTS, Field, Kind, Layout, Section
 __all__ = [
     "SHAPES",
     "Shape",
-    "Slot",
     "choose",
     "format_frame",
     "literal",
-    "slots",
     "sql",
     "trailers",
     "unversioned",
@@ -62,15 +59,6 @@ def _shapes() -> tuple[Shape, ...]:
 
 SHAPES = _shapes()
 """One shape for each table that is different, the oldest first."""
-
-Slot = tuple[Field | None, ...]
-"""For every shape the field whose number is read by one and the same expression."""
-
-
-def slots() -> list[Slot]:
-    """The numeric frames of all shapes, paired off; those of one width together where that can be."""
-    ordered = [sorted(shape.numeric(), key=lambda field: -(field.kind.width or 0)) for shape in SHAPES]
-    return list(zip_longest(*ordered))
 
 
 def choose(told: str, pick: Callable[[Shape], str | int | bytes | None]) -> str:

@@ -1,0 +1,95 @@
+"""The numbers of a message by their names, in whatever frame and lane the format of a row has them.
+
+Each is read where it is needed, straight from its frame: that is next to nothing where Spark's JVM can be reached
+(``framewire.spark.words``), while another step would copy every row once more. With Spark Connect, where it is not
+next to nothing, there is a step that reads each frame once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+
+from framewire.spark.columns import adding, from_end, own
+from framewire.spark.integers import turned, word
+from framewire.spark.shapes import SHAPES, Shape
+from framewire.spark.words import reads_numbers, straight_number
+from framewire.wire.layout import Field, Kind
+
+__all__ = ["number_names", "numbers"]
+
+_BYTES = 8
+_LANE = 16
+
+
+def number_names() -> list[str]:
+    """The names of all numbers, those among them that a format has no frame for."""
+    names = {name for shape in SHAPES for field in shape.numeric() for name in field.values}
+    return sorted(names | {section.step for shape in SHAPES for section in shape.layout.sections})
+
+
+def numbers(df: DataFrame, frames: str) -> tuple[DataFrame, dict[str, Column]]:
+    """Every number with 64 bits, null where its frame has not its size; and the table to read them from.
+
+    The table has ``told``, the format of a row.
+    """
+    if not reads_numbers(df):
+        df = adding(df, {_word(shape, field): _read(shape, field, frames) for shape, field in _held()})
+    return df, {name: _chosen(df, name, frames) for name in number_names()}
+
+
+def _held() -> Iterable[tuple[Shape, Field]]:
+    return ((shape, field) for shape in SHAPES for field in shape.numeric())
+
+
+def _word(shape: Shape, field: Field) -> str:
+    return f"word_{shape.versions[0]}_{field.frame}"
+
+
+def _read(shape: Shape, field: Field, frames: str) -> str:
+    """What a frame holds, its first byte the most significant of eight."""
+    raw, width = from_end(frames, field.frame), field.kind.width or 0
+    filled = f"shiftleft({word(raw)}, {8 * (_BYTES - width)})"
+    return f"CASE WHEN {_is(shape)} AND length({raw}) = {width} THEN {filled} END"
+
+
+def _is(shape: Shape) -> str:
+    return f"{own('told')} IN ({', '.join(map(str, shape.versions))})"
+
+
+def _chosen(df: DataFrame, name: str, frames: str) -> Column:
+    """A number, wherever the format of a row has it; for a row that is in no format, any that it may be."""
+    absent = [shape.layout.absent.get(name) for shape in SHAPES]
+    if len(set(absent)) == 1 and isinstance(absent[0], int):
+        return F.lit(absent[0]).cast("bigint")
+    chosen = _of_shape(df, SHAPES[-1], name, frames)
+    for shape in SHAPES[:-1]:
+        chosen = F.when(F.expr(_is(shape)), _of_shape(df, shape, name, frames)).otherwise(chosen)
+    return chosen
+
+
+def _of_shape(df: DataFrame, shape: Shape, name: str, frames: str) -> Column:
+    field = next((field for field in shape.numeric() if name in field.values), None)
+    if field is None:
+        return F.lit(shape.layout.absent.get(name)).cast("bigint")
+    number = _number(df, shape, field, frames)
+    if field.lanes:
+        shifted = F.shiftrightunsigned(number, _LANE * field.lanes.index(name))
+        return shifted.bitwiseAND(F.lit(0xFFFF).cast("bigint"))
+    unused = 8 * (_BYTES - (field.kind.width or 0))
+    if field.kind is Kind.U16 or not unused:
+        return number
+    return F.shiftright(F.shiftleft(number, unused), unused)
+
+
+def _number(df: DataFrame, shape: Shape, field: Field, frames: str) -> Column:
+    """A frame as a little-endian number without a sign; null where it has not its size."""
+    raw = from_end(frames, field.frame)
+    straight = reads_numbers(df)
+    little = straight_number(df, raw) if straight else F.expr(turned(own(_word(shape, field)), _BYTES))
+    number = F.when(F.expr(f"length({raw}) = {field.kind.width}"), little)
+    if not field.optional:
+        return number
+    return number.when(F.expr(f"length({raw}) = 0"), F.lit(0).cast("bigint"))
