@@ -1,6 +1,7 @@
 """The ways to rendezvous servers: silence, and servers that name others."""
 
 import contextlib
+import errno
 
 import pytest
 import zmq
@@ -8,8 +9,9 @@ from tests.cluster.clustering import Named, handled_by, make_node, served
 from tests.node.messages import Answer, Question
 from tests.node.running import eventually, run
 
-from framewire.cluster import service
+from framewire.cluster import server_way, service
 from framewire.cluster.settings import ClusterSettings
+from framewire.cluster.sockets import make_socket
 from framewire.cluster.ways import Ways
 from framewire.wire import encode
 
@@ -47,6 +49,27 @@ async def opened(*, heartbeat=0.05, misses=3):
     finally:
         ways.close(0)
         context.destroy(0)
+
+
+@pytest.mark.parametrize("which", [1, 2])
+def test_a_way_that_cannot_be_opened_anew_is_tried_again(monkeypatch, which):
+    async def main():
+        async with opened() as (_, __, ___, connections):
+            made = []
+
+            def none_left(*arguments, **options):
+                made.append(1)
+                if len(made) % 2 == which % 2:
+                    raise zmq.ZMQError(errno.EMFILE)
+                return make_socket(*arguments, **options)
+
+            with monkeypatch.context() as patch:
+                patch.setattr(server_way, "make_socket", none_left)
+                await eventually(lambda: len(made) > 2 * which)
+            before = len(connections)
+            await eventually(lambda: len(connections) > before)
+
+    run(main())
 
 
 def test_a_server_that_promised_signs_of_life_and_falls_silent_is_connected_to_anew():
@@ -101,13 +124,13 @@ def test_a_node_that_slept_itself_does_not_blame_its_servers():
             way.patience.seconds, way.patience.seen = 1.0, ways._loop.time() - 1000
             ways._checked -= 1000
             ways._timer.cancel()
-            reader = way._reader
+            sockets = way._sockets
             ways._check()
-            assert way._reader is reader
+            assert way._sockets is sockets
             way.patience.seen = ways._loop.time() - 1000
             ways._timer.cancel()
             ways._check()
-            assert way._reader is not reader
+            assert way._sockets is not sockets
 
     run(main())
 

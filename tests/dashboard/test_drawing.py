@@ -8,7 +8,7 @@ import pytest
 from tests.history.known import make_known_lake
 
 from framewire.dashboard.graph import drawn
-from framewire.dashboard.layout import HIGH, WIDE, placed
+from framewire.dashboard.layout import HIGH, WIDE, Places, placed
 from framewire.dashboard.showing import address
 from framewire.history import Edge, History, Node, Topology, Traffic, Window
 
@@ -26,6 +26,15 @@ def test_the_same_cluster_looks_the_same_in_whatever_order_it_is_told():
     names = ["a", "b", "c", "d", "e"]
     edges = {("a", "b"): 1.0, ("b", "c"): 0.2, ("d", "e"): 0.7}
     assert placed(names, edges) == placed(names[::-1], dict(reversed(edges.items())))
+
+
+def test_places_are_kept_until_who_is_there_or_who_knows_whom_is_another():
+    places = Places()
+    first = places.of(["a", "b", "c"], {("a", "b")})
+    assert first == placed(["a", "b", "c"], {("a", "b"): 0.5})
+    assert places.of(["c", "b", "a"], {("a", "b")}) is first
+    for names, pairs in ((["a", "b", "c"], {("b", "c")}), (["a", "b"], {("a", "b")})):
+        assert places.of(names, pairs) == placed(names, dict.fromkeys(pairs, 0.5))
 
 
 def test_no_nodes_have_no_places():

@@ -5,13 +5,15 @@ import re
 import pytest
 from tests.dashboard.looks import ask, handled, looked, seen, silent
 
+from framewire.dashboard.layout import Places
 from framewire.dashboard.live_graph import drawn_live
 from framewire.dashboard.showing import address
 from framewire.history import Edge, Traffic
 
 
 def draw(look, *picked, recorded=None):
-    return drawn_live(look, lambda **query: address("/topology", live=1, **query), picked, recorded or {})
+    where = lambda **query: address("/topology", live=1, **query)  # noqa: E731 - one expression, used once
+    return drawn_live(look, where, picked, recorded or {}, Places())
 
 
 def edges(drawing):

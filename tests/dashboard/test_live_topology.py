@@ -77,6 +77,16 @@ def test_what_is_sent_a_second_is_shown_while_it_is(page, cluster, shop):
     expect(arrow).to_have_accessible_name(re.compile(": 0.0 a second, "))
 
 
+def test_what_is_told_of_an_arrow_that_is_pointed_at_is_what_is_sent_meanwhile(page, cluster, shop):
+    page.goto(cluster[2])
+    shop.ask(Order("tea"), Ordered, to_node=b"stock")
+    way(page, "shop", "stock").focus()
+    told = page.locator(".fw-graph .said")
+    expect(told).to_contain_text(f"{sent(shop, 'stock'):,} sent in all")
+    shop.ask(Order("tea"), Ordered, to_node=b"stock")
+    expect(told).to_contain_text(f"{sent(shop, 'stock'):,} sent in all")
+
+
 def test_more_traffic_makes_a_wider_arrow(page, cluster, shop):
     page.goto(cluster[2])
 

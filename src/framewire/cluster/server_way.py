@@ -6,6 +6,8 @@ A server promises signs of life, and one that is silent for too long is connecte
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import functools
 import logging
 from collections.abc import Callable
 
@@ -60,6 +62,45 @@ class Arrivals:
         self._reader.close()
 
 
+class _Sockets:
+    """A socket to speak, one to listen, and what tells of their connections; either all of it, or ``ZMQError``."""
+
+    def __init__(
+        self,
+        context: zmq.Context[zmq.Socket[bytes]],
+        settings: ClusterSettings,
+        place: Place,
+        mechanism: Mechanism,
+        *,
+        take: Callable[[list[bytes]], None],
+        arrived: Callable[[], None],
+        refused: Callable[[], None],
+    ) -> None:
+        largest = settings.max_message_bytes
+        # A try that nobody answers is given up early: the system's own next try may be many seconds away.
+        options = {"CONNECT_TIMEOUT": max(1000, round(settings.heartbeat * 1000)), **mechanism.connecting}
+        with contextlib.ExitStack() as closing:
+            self.speaker = make_socket(context, zmq.DEALER, SNDHWM=_WAITING, **options)
+            closing.callback(self.speaker.close)
+            listener = make_socket(context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000, MAXMSGSIZE=largest, **options)
+            closing.callback(listener.close)
+            reader = Reader(listener, take, settings.max_frames, largest)
+            closing.callback(reader.close)
+            # Watched before they connect: an arrival that was missed is not told again.
+            arrivals = Arrivals(listener, arrived, refused)
+            closing.callback(arrivals.close)
+            refusals = Arrivals(self.speaker, lambda: None, refused)
+            closing.callback(refusals.close)
+            connect(self.speaker, place[0])
+            connect(listener, place[1])
+            self._closing = closing.pop_all()
+
+    def close(self, linger: int) -> None:
+        """Hear and say no more, once what was said is out."""
+        self.speaker.linger = linger
+        self._closing.close()
+
+
 class ServerWay:
     """Speaks and listens to one server."""
 
@@ -74,40 +115,27 @@ class ServerWay:
         connected: Callable[[], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._context = context
-        self._settings = settings
         self._place = place
-        self._mechanism = mechanism
         self._hear = hear
         self._connected = connected
-        self.patience = Patience(settings.heartbeat, settings.misses, self._loop.time())
-        self._open()
-
-    def _open(self) -> None:
-        # A try that nobody answers is given up early: the system's own next try may be many seconds away.
-        options = {
-            "CONNECT_TIMEOUT": max(1000, round(self._settings.heartbeat * 1000)),
-            **self._mechanism.connecting,
-        }
-        self._speaker = make_socket(self._context, zmq.DEALER, SNDHWM=_WAITING, **options)
-        largest = self._settings.max_message_bytes
-        listener = make_socket(self._context, zmq.SUB, SUBSCRIBE=b"", RCVHWM=100_000, MAXMSGSIZE=largest, **options)
-        # Watched before they connect: an arrival that was missed is not told again.
-        self._arrivals = Arrivals(listener, self._arrived, self._refused)
-        self._refusals = Arrivals(self._speaker, lambda: None, self._refused)
         self._given_up = False
-        self._reader = Reader(listener, self._take, self._settings.max_frames, self._settings.max_message_bytes)
-        try:
-            connect(self._speaker, self._place[0])
-            connect(listener, self._place[1])
-        except zmq.ZMQError:
-            self.close(0)
-            raise
+        self._open = functools.partial(
+            _Sockets,
+            context,
+            settings,
+            place,
+            mechanism,
+            take=self._take,
+            arrived=self._arrived,
+            refused=self._refused,
+        )
+        self.patience = Patience(settings.heartbeat, settings.misses, self._loop.time())
+        self._sockets = self._open()
 
     def say(self, frames: list[bytes]) -> None:
         """Send a service message."""
         try:
-            self._speaker.send_multipart(frames, zmq.NOBLOCK)
+            self._sockets.speaker.send_multipart(frames, zmq.NOBLOCK)
         except zmq.Again:
             log.debug("the rendezvous server at %s is not there; it will be told when it is", self._place[0])
 
@@ -130,12 +158,18 @@ class ServerWay:
         if self._given_up or self.patience.is_over(now):
             why = "refuses this node" if self._given_up else "gives no sign of life"
             log.info("the rendezvous server at %s %s; connecting anew", self._place[0], why)
-            self.close(0)
-            self._open()
+            try:
+                fresh = self._open()
+            except zmq.ZMQError as problem:
+                # Out of files, most likely. The old way may recover by itself, and there will be another try.
+                log.warning(
+                    "there is no new connection to the rendezvous server at %s: %s", self._place[0], problem
+                )
+                return
+            self._sockets.close(0)
+            self._sockets = fresh
+            self._given_up = False
 
     def close(self, linger: int) -> None:
         """Hear and say no more, once what was said is out."""
-        self._arrivals.close()
-        self._refusals.close()
-        self._reader.close()
-        self._speaker.close(linger)
+        self._sockets.close(linger)

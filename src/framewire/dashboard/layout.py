@@ -7,9 +7,9 @@ same cluster looks the same tomorrow.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-__all__ = ["HIGH", "WIDE", "placed"]
+__all__ = ["HIGH", "WIDE", "Places", "placed"]
 
 WIDE, HIGH = 1000.0, 560.0
 _MARGIN_X, _MARGIN_Y = 90.0, 60.0
@@ -17,6 +17,22 @@ _STEPS = 140
 _SLACK = 1e-6
 _GAP, _NEARLY = 120.0, 1.0
 """How far apart nodes stand at least, where there is room: a circle and its name."""
+
+
+class Places:
+    """Places of a drawing that changes: worked out anew only when who is there, or who pulls whom, is another."""
+
+    def __init__(self) -> None:
+        self._asked: tuple[frozenset[str], frozenset[tuple[str, str]]] = (frozenset(), frozenset())
+        self._found: dict[str, tuple[float, float]] = {}
+
+    def of(self, nodes: Sequence[str], pairs: Collection[tuple[str, str]]) -> Mapping[str, tuple[float, float]]:
+        """The places of some nodes, of which these pairs pull each other."""
+        asked = (frozenset(nodes), frozenset(pairs))
+        if asked != self._asked:
+            # Forty nodes take a tenth of a second, and everybody who looks waits for it.
+            self._asked, self._found = asked, placed(nodes, dict.fromkeys(pairs, 0.5))
+        return self._found
 
 
 def placed(nodes: Sequence[str], edges: Mapping[tuple[str, str], float]) -> dict[str, tuple[float, float]]:

@@ -19,7 +19,7 @@ from framewire.dashboard.graph import (
     tone,
     width,
 )
-from framewire.dashboard.layout import placed
+from framewire.dashboard.layout import Places
 from framewire.dashboard.sendings import Sending
 from framewire.dashboard.showing import brief, count, rate, shown, span
 from framewire.dashboard.watching import Gone, Look
@@ -37,13 +37,15 @@ _TOLD = 3
 """Messages that are told of where something is pointed at."""
 
 
-def drawn_live(look: Look, address: Address, picked: tuple[str, ...], recorded: Recorded) -> Drawing:
+def drawn_live(
+    look: Look, address: Address, picked: tuple[str, ...], recorded: Recorded, standing: Places
+) -> Drawing:
     """The cluster as it is now; ``picked`` is a node, or a sender and a receiver."""
     names = [each.name for each in look.everyone][:MOST_NODES]
     keys = {name: str(at) for at, name in enumerate(names)}
     known = _acquaintances(look, keys)
     missed = {(name, gone.name) for gone in look.gone if gone.name in keys for name in names}
-    places = placed(names, dict.fromkeys(known | missed, 0.5))
+    places = standing.of(names, known | missed)
     busiest = max((stats.rates.get("handled", 0.0) for stats in look.stats), default=0.0)
     nodes = [
         DrawnNode(
@@ -173,5 +175,5 @@ def _acquaintances(look: Look, keys: Collection[str]) -> set[Way]:
         for node in look.nodes
         if node.stats is not None
         for peer in node.stats.peers
-        if {node.name, peer} <= set(keys) and node.name < peer
+        if node.name in keys and peer in keys and node.name < peer
     }

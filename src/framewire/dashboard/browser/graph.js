@@ -1,13 +1,18 @@
 // Nodes and edges to pan, zoom and click. Every one of them is a link, so the keyboard reaches it and its address can
-// be shared; what it has to say is told in words when it is pointed at or focused.
+// be shared; what it has to say is told in words when it is pointed at or focused, and is its label for those who listen.
 export default {
   props: { label: String, nodes: Array, edges: Array, wide: Number, high: Number },
   data() {
-    return { x: 0, y: 0, zoom: 1, drag: null, said: "" };
+    return { x: 0, y: 0, zoom: 1, drag: null, pointed: "" };
   },
   computed: {
     view() {
       return `${this.x} ${this.y} ${this.wide / this.zoom} ${this.high / this.zoom}`;
+    },
+    // Looked up anew whenever the drawing changes, so that what is said of a live cluster is what it is now.
+    said() {
+      const found = this.nodes.find((node) => node.key === this.pointed) || this.edges.find((edge) => this.way(edge) === this.pointed);
+      return found ? found.said : "";
     },
     byName() {
       return Object.fromEntries(this.nodes.map((node) => [node.key, node]));
@@ -35,6 +40,9 @@ export default {
     },
   },
   methods: {
+    way(edge) {
+      return `${edge.from} ${edge.to}`;
+    },
     scale() {
       return this.wide / this.zoom / this.$refs.svg.getBoundingClientRect().width;
     },
@@ -77,21 +85,21 @@ export default {
         <button type="button" class="fw-button" aria-label="Zoom in" @click="closer(1.3)">+</button>
         <button type="button" class="fw-button" aria-label="Zoom out" @click="closer(1 / 1.3)">−</button>
         <button type="button" class="fw-button" @click="all">All</button>
-        <span class="said" aria-live="polite">{{ said }}</span>
+        <span class="said" aria-hidden="true">{{ said }}</span>
       </div>
       <svg ref="svg" :viewBox="view" :aria-label="label" tabindex="0" @wheel.prevent="wheel" @pointerdown="down" @pointermove="moved"
            @pointerup="up" @pointerleave="drag = null" @dragstart.prevent
            @keydown.self.left.prevent="pan(-1, 0)" @keydown.self.right.prevent="pan(1, 0)"
            @keydown.self.up.prevent="pan(0, -1)" @keydown.self.down.prevent="pan(0, 1)">
-        <a v-for="edge in lines" :key="edge.from + ' ' + edge.to" :href="edge.href" :aria-label="edge.said" :class="['edge', edge.tone, { picked: edge.picked }]"
-           @pointerenter="said = edge.said" @pointerleave="said = ''" @focus="said = edge.said" @blur="said = ''">
+        <a v-for="edge in lines" :key="way(edge)" :href="edge.href" :aria-label="edge.said" :class="['edge', edge.tone, { picked: edge.picked }]"
+           @pointerenter="pointed = way(edge)" @pointerleave="pointed = ''" @focus="pointed = way(edge)" @blur="pointed = ''">
           <title>{{ edge.said }}</title>
           <path class="reach" :d="edge.path" />
           <path class="line" :d="edge.path" :stroke-width="edge.width" />
           <polygon :points="edge.head" />
         </a>
         <a v-for="node in nodes" :key="node.key" :href="node.href" :aria-label="node.said" :class="['node', node.tone, { picked: node.picked }]"
-           @pointerenter="said = node.said" @pointerleave="said = ''" @focus="said = node.said" @blur="said = ''">
+           @pointerenter="pointed = node.key" @pointerleave="pointed = ''" @focus="pointed = node.key" @blur="pointed = ''">
           <title>{{ node.said }}</title>
           <circle :cx="node.x" :cy="node.y" :r="node.r" />
           <text :x="node.x" :y="node.y + node.r + 17" text-anchor="middle">{{ node.name }}</text>

@@ -16,6 +16,7 @@ from framewire.dashboard.board import Board
 from framewire.dashboard.elements import block, text
 from framewire.dashboard.filters import Query
 from framewire.dashboard.graph import Drawing, Graph
+from framewire.dashboard.layout import Places
 from framewire.dashboard.live_graph import Recorded, drawn_live
 from framewire.dashboard.pages.aside import edge_panel, node_panel
 from framewire.dashboard.pages.live_aside import LiveNode, LivePanel, LiveWay
@@ -56,6 +57,7 @@ class _View:
     def __init__(self, board: Board, watch: Watch, picked: tuple[str, ...]) -> None:
         self._board, self._watch, self._picked = board, watch, picked
         self._number = -1
+        self._places = Places()
         self._recorded: Recorded = {}
         self._panel: LivePanel | None = None
         has_lake = board.lake is not None
@@ -84,7 +86,7 @@ class _View:
         if look.number == self._number:
             return
         self._number = look.number
-        drawing = drawn_live(look, _where, self._picked, self._recorded)
+        drawing = drawn_live(look, _where, self._picked, self._recorded, self._places)
         self._graph.show(drawing)
         self._left_out.set_text(f"{drawing.left_out:,} more nodes are not drawn." if drawing.left_out else "")
         self._trouble.clear()
