@@ -30,6 +30,8 @@ from framewire.wire import Message, MessageId, RouterAddress, encode
 
 OUTSTANDING = 1000
 BODY = b"x" * 100
+QUICKER = 5
+"""How many times as many messages framewire has in a measurement: a third of a second is mostly its beginning."""
 
 
 @fw.message("bench.question")
@@ -267,6 +269,7 @@ def measured(serve, client, address, kind, count, clients):
 
 
 def one_round(count, port, most_clients):
+    """Each case once. The rates of both are taken over a like time: what is quicker has as many more messages."""
     found = {}
     cases = [("one by one", 1), *((kind, n) for kind in ("asks", "tells") for n in (1, 2, 4) if n <= most_clients)]
     for kind, clients in cases:
@@ -276,7 +279,8 @@ def one_round(count, port, most_clients):
         ):
             address = f"tcp://127.0.0.1:{port}"
             port += 1
-            found[who, kind, clients] = measured(serve, client, address, kind, count, clients)
+            more = QUICKER if who == "framewire" and COMPILED and kind != "one by one" else 1
+            found[who, kind, clients] = measured(serve, client, address, kind, count * more, clients)
     return found
 
 

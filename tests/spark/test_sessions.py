@@ -44,9 +44,20 @@ def test_the_classes_of_a_batch_are_kept_for_the_next(spark):
 @pytest.mark.parametrize(
     ("asked", "collectors"), [({}, ["-XX:+UseParallelGC"]), ({"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, [])]
 )
-def test_a_collector_is_chosen_only_where_nobody_has_chosen_one(asked, collectors):
+def test_a_collector_is_chosen_only_where_nobody_has_chosen_one(asked, collectors, monkeypatch):
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS", raising=False)
     told = sessions._preset(asked, local=True, brief=False)["spark.driver.defaultJavaOptions"]
     assert [option for option in told.split() if option.endswith("GC")] == collectors
+
+
+def test_a_collector_that_the_environment_names_counts(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xmx1g -XX:+UseG1GC")
+    assert sessions._collector_chosen({})
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xlog:gc*")
+    assert not sessions._collector_chosen({})
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions -XX:+UseZGC\n")
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    assert sessions._collector_chosen({})
 
 
 def test_what_is_no_setting_of_spark_is_refused_all_at_once():

@@ -82,11 +82,14 @@ class Links:
         mechanism: Mechanism = PLAIN,
         lost: Callable[[bytes], None],
         undelivered: Callable[[list[bytes], MessageError], None],
+        turn: Callable[[int], None] = lambda _: None,
     ) -> None:
+        """``turn`` is called whenever the event loop has come round, with how many messages left together."""
         self._loop = asyncio.get_running_loop()
         self._settings = settings
         self._lost = lost
         self._undelivered = undelivered
+        self._told = turn
         self._socket = make_socket(
             context,
             zmq.ROUTER,
@@ -190,6 +193,7 @@ class Links:
             self._gathering.append(link)
         gathered.append(frames)
         if len(gathered) >= self._most_gathered:
+            self._told(len(gathered))
             self._flush(link)
         return None
 
@@ -209,6 +213,7 @@ class Links:
     def _turned(self) -> None:
         """The event loop has come round: send what was gathered meanwhile."""
         gathering, self._gathering = self._gathering, []
+        self._told(sum(len(link.gathered) for link in gathering) or 1)
         self._turn = self._loop.call_soon(self._turned) if gathering else None
         for link in gathering:
             if link.gathered:

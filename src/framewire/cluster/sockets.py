@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections import Counter
 from collections.abc import Callable
 
@@ -13,24 +12,11 @@ import zmq
 from framewire.cluster.channel import Channel, open_channel
 from framewire.errors import ConfigError
 
-__all__ = ["Reader", "bind_first", "connect", "make_context", "make_socket"]
+__all__ = ["Reader", "bind_first", "connect", "make_socket"]
 
 log = logging.getLogger("framewire.cluster")
 
 _BATCH = 64
-
-
-def make_context() -> zmq.Context[zmq.Socket[bytes]]:
-    """A context whose threads do not interrupt others.
-
-    libzmq's thread is woken for each message. Where it takes the processor from the event loop at once, the two
-    take turns message by message, and much of the time goes into that; as a batch thread it waits until one is
-    free, or for its turn, and finds many (bench/cluster.py).
-    """
-    made: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-    if hasattr(os, "SCHED_BATCH"):
-        made.set(zmq.THREAD_SCHED_POLICY, os.SCHED_BATCH)
-    return made
 
 
 def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, **options: int | bytes) -> zmq.Socket[bytes]:
@@ -76,17 +62,20 @@ class Reader:
         max_bytes: int,
         *,
         take_run: Callable[[list[list[bytes]]], bool] | None = None,
+        taken: Callable[[int], None] = lambda _: None,
         several: Callable[[], None] = lambda: None,
         dropped: Callable[[Counter[bytes]], None] = lambda _: None,
     ) -> None:
         """``several`` is called before more than one message is handed over, ``dropped`` with who sent too much.
 
+        ``taken`` is called with how many came.
         What follows one another and is alike is offered to ``take_run`` first; False where it will not have it.
         """
         self._loop = asyncio.get_running_loop()
         self._socket = source
         self._take = take
         self._take_run = take_run or (lambda _: False)
+        self._taken = taken
         self._several = several
         self._dropped = dropped
         self._busy = False
@@ -115,7 +104,10 @@ class Reader:
                 self._look_again()
             if oversized:
                 self._dropped(self._offenders(oversized))
-            if len(runs) > 1 or (runs and len(runs[0]) > 1):
+            count = sum(map(len, runs))
+            if count:
+                self._taken(count)
+            if count > 1:
                 self._several()
             for run in runs:
                 self._hand_over(run)

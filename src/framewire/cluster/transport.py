@@ -19,11 +19,12 @@ from framewire.cluster.links import Links, Traffic
 from framewire.cluster.liveness import Liveness
 from framewire.cluster.old_peers import V5, Formats, Guests, sender_of
 from framewire.cluster.open_paths import OpenPaths
+from framewire.cluster.pace import make_context
 from framewire.cluster.parting import LastCalls, Partings
 from framewire.cluster.returning import Returning
 from framewire.cluster.server_way import Arrivals
 from framewire.cluster.settings import ClusterSettings
-from framewire.cluster.sockets import Reader, bind_first, make_context, make_socket
+from framewire.cluster.sockets import Reader, bind_first, make_socket
 from framewire.cluster.ways import Ways
 from framewire.errors import (
     BadSignature,
@@ -90,7 +91,7 @@ class SocketTransport:
         self._shunned = port.shunned
         self._identity = port.identity
         self._loop = asyncio.get_running_loop()
-        context = make_context()
+        context, self._pace = make_context()
         try:
             if self._settings.curve is not None:
                 self._doorkeeper = Doorkeeper(context, self._settings.curve)
@@ -137,7 +138,12 @@ class SocketTransport:
         )
         self._ways = Ways(context, settings, mechanism=mechanism, hear=self._hear, connected=self._connected)
         self._links = Links(
-            context, settings, mechanism=mechanism, lost=self._cut_off, undelivered=self._undelivered
+            context,
+            settings,
+            mechanism=mechanism,
+            lost=self._cut_off,
+            undelivered=self._undelivered,
+            turn=self._pace.turn,
         )
         self._announcer = Announcer(
             settings,

@@ -41,13 +41,14 @@ def flows(events: DataFrame, aheads: DataFrame, periods: Periods) -> DataFrame:
             "delivered": delivered,
             "reached_hub": delivered & to_hub(F.col("peer")),
             "answers": F.coalesce("answer", F.lit(False)),
+            "whose": F.col("correlation_id").cast("string"),
         }
     )
     # In one microsecond, a question comes before an answer.
-    order = Window.partitionBy("strand", "context", "correlation_id").orderBy("us", "answers", "node", "identity")
+    order = Window.partitionBy("strand", "context", "whose").orderBy("us", "answers", "node", "identity")
     upto = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     placed = timed.withColumn("place", F.count(F.when(F.col("delivered"), 1)).over(upto))
-    summed = placed.groupBy("strand", "context", "correlation_id").agg(*_figures())
+    summed = placed.groupBy("strand", "context", "whose").agg(*_figures())
     mine = summed.where(periods.bucket_of(F.col("first_recorded")) == F.col("context"))
     return mine.withColumns(_columns(periods)).select(*map(quoted, TABLES["flows"].names))
 
@@ -101,6 +102,7 @@ def _columns(periods: Periods) -> dict[str, Column]:
     failed = ~F.col("is_completed") & ~F.col("is_expired") & F.col("is_failed")
     path = F.transform("placed", lambda one: one["step"])
     return {
+        "correlation_id": F.col("whose").cast("binary"),
         "outcome": outcome,
         "exception": F.when(failed, F.col("failure.type")),
         "exception_text": F.when(failed, F.col("failure.text")),

@@ -20,15 +20,16 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.capture.schema import Direction
 from framewire.spark.periods import Periods
-from framewire.spark.shapes import literal
 
-__all__ = ["NEEDED", "VANISHED", "in_contexts", "passages"]
+__all__ = ["BYTES", "NEEDED", "VANISHED", "in_contexts", "passages"]
 
 VANISHED = "vanished"
 """The fate of what was received, and of which nothing more was heard in due time."""
-_RECEIPT = b"KINO.RCPTCONFIRM"
+_RECEIPT = "KINO.RCPTCONFIRM"
 _TOGETHER = ["strand", "context"]
 """The strand comes first: sorting by a hash of 64 bits hardly ever has to look at anything else."""
+BYTES = ("node", "peer", "identity", "partition", "correlation_id")
+"""Columns that are text while rows are sorted: Spark compares text where it lies, and bytes only in copies."""
 NEEDED = [
     *("strand", "content", "digest_a", "digest_b", "at", "direction", "peer", "reason", "exception", "answer"),
     *("node_name", "node", "message", "identity", "version", "partition", "flow", "correlation_id", "wire_version"),
@@ -39,8 +40,12 @@ NEEDED = [
 def in_contexts(messages: DataFrame, periods: Periods, buckets: Iterable[int]) -> DataFrame:
     """Each message once for every bucket that it matters to, as ``context``; strands are kept together."""
     wanted = F.col("context").isin(*sorted(buckets))
-    each = messages.select(*NEEDED, F.explode(periods.contexts_of(F.col("at"))).alias("context"))
+    each = messages.select(*map(_as_text, NEEDED), F.explode(periods.contexts_of(F.col("at"))).alias("context"))
     return each.where(wanted).repartition(*map(F.col, _TOGETHER))
+
+
+def _as_text(name: str) -> Column:
+    return F.col(name).cast("string").alias(name) if name in BYTES else F.col(name)
 
 
 def passages(rows: DataFrame, settled: Column) -> DataFrame:
@@ -49,7 +54,7 @@ def passages(rows: DataFrame, settled: Column) -> DataFrame:
     What came has its ``fate``, ``fate_reason`` and ``fate_at``; others ``came_at`` and ``came_from``, if they came.
     ``settled`` is the time before which all that was to happen has happened.
     """
-    same = [*_TOGETHER, "node", "content"]
+    same = [*_TOGETHER, "content", "node"]
     turn = Window.partitionBy(*same, "is_coming").orderBy("at", "peer", "digest_a")
     pair = Window.partitionBy(*same, "nth").orderBy(F.desc("is_coming"))
     paired = (
@@ -82,7 +87,7 @@ def _with_handlers(rows: DataFrame) -> DataFrame:
     An exception begins on the node of the handler; those that a node tells of by itself name no actor.
     """
     # A receipt is sent by the node itself before the handler has the message, so it tells nothing of the handler.
-    acts = ~F.col("is_coming") & (F.col("identity") != literal(_RECEIPT))
+    acts = ~F.col("is_coming") & (F.col("identity") != _RECEIPT)
     # What was delivered comes before what was done about it in the same microsecond.
     done = F.when(F.col("direction") == Direction.DELIVERED, 0).otherwise(1)
     raised = (F.col("exception.actor") != "") & ~F.col("is_coming") & F.col("came_at").isNull()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -75,10 +76,19 @@ def _configured(builder: SparkSession.Builder, app_name: str, settings: Mapping[
     return builder
 
 
+def _collector_chosen(settings: Mapping[str, str]) -> bool:
+    """Whether somebody has named a collector: a JVM that is told of two does not start."""
+    told = [settings.get("spark.driver.extraJavaOptions", "")]
+    told += [os.environ.get(name, "") for name in ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")]
+    folder = os.environ.get("SPARK_CONF_DIR")
+    with suppress(OSError):
+        told.append((Path(folder) / "spark-defaults.conf").read_text() if folder else "")
+    return any(re.search(r"-XX:\+Use\w*GC\b", each) for each in told)
+
+
 def _preset(settings: Mapping[str, str], *, local: bool, brief: bool) -> dict[str, str]:
     options = [f"-Dlog4j2.configurationFile={_QUIET.as_uri()}", _BRIEF if brief else _LASTING]
-    # A JVM that is told of two collectors does not start.
-    if local and "GC" not in settings.get("spark.driver.extraJavaOptions", ""):
+    if local and not _collector_chosen(settings):
         options.append(_COLLECTOR)
     preset = {
         "spark.sql.session.timeZone": "UTC",

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.capture.schema import Direction
 from framewire.spark.columns import quoted
-from framewire.spark.passages import VANISHED
+from framewire.spark.passages import BYTES, VANISHED
 from framewire.spark.periods import Periods
 from framewire.spark.tables import TABLES
 from framewire.spark.texts import readable
@@ -19,9 +19,9 @@ __all__ = ["hops", "losses", "transfers"]
 
 
 def transfers(passages: DataFrame) -> DataFrame:
-    """All rows; sends have ``received_at`` and the fate of what was received, if it was."""
+    """All rows; sends have ``receive``, when that was and its fate, if it was received. Bytes are bytes again."""
     is_send, is_coming = F.col("direction") == Direction.SENT, F.col("is_coming")
-    same = ["strand", "context", "from_node", "to_node", "digest_a", "digest_b"]
+    same = ["strand", "context", "digest_a", "digest_b", "from_node", "to_node"]
     turn = Window.partitionBy(*same, "is_send").orderBy("at", "fate_at")
     pair = Window.partitionBy(*same, "nth").orderBy(F.desc("is_send"))
     failed = F.col("blamed") & (F.col("fate") == Direction.DELIVERED)
@@ -39,7 +39,9 @@ def transfers(passages: DataFrame) -> DataFrame:
         .withColumn("nth", F.row_number().over(turn))
         .withColumn("receive", F.lead(receive).over(pair))
     )
-    return paired.drop("is_send", "nth", "content", "digest_a", "digest_b")
+    left = paired.drop("is_send", "nth", "content", "digest_a", "digest_b")
+    sorted_as_text = (*BYTES, "came_from", "from_node", "to_node")
+    return left.withColumns({name: F.col(name).cast("binary") for name in sorted_as_text})
 
 
 def hops(events: DataFrame, skews: DataFrame, periods: Periods) -> DataFrame:
