@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.bars import bars
+from bench.cost import CORES, PEAK, SPARE, cost
 
 RESULTS = Path("bench/results")
 PICTURES = Path("docs/pictures")
@@ -98,10 +99,57 @@ def alternatives(found: dict[str, Any]) -> dict[str, str]:
     return {"alternatives": table(["from start to answer", *(f"{size:,} messages" for size in sizes)], told)}
 
 
+def pipeline(found: dict[str, Any]) -> dict[str, str]:
+    rows = [
+        [
+            f"{size['messages']:,}",
+            f"{size['seconds']:,.1f} s",
+            f"{1e6 * size['seconds'] / size['messages']:,.0f} µs",
+            f"{size['captures_bytes'] / size['messages']:,.0f} B",
+            f"{size['lake_bytes'] / size['messages']:,.0f} B",
+        ]
+        for size in found["sizes"]
+    ]
+    compared = [
+        [
+            row["about"],
+            f"{row['seconds']:,.1f} s",
+            f"{row['against']:,.1f} s",
+            f"{row['ratio']:.2f}",
+            _verdicts(row),
+        ]
+        for row in found["rows"]
+        if row["ratio"] is not None
+    ]
+    told = cost(found)
+    costs = [
+        ["time of one core for each message", f"{told.microseconds:,.0f} µs"],
+        ["cores that are busy all day", f"{told.average:,.1f}"],
+        [f"executors of {CORES} cores", f"{told.executors}"],
+        ["their memory", f"{told.gigabytes:,.0f} GB"],
+        ["captures, a day", f"{told.captures:,.2f} TB"],
+        ["the lake, a day", f"{told.lake:,.2f} TB"],
+    ]
+    return {
+        "pipeline": table(["messages", "all tables", "each", "captures, each", "lake, each"], rows),
+        "compared": table(["what", "time", "against", "ratio", "wanted"], compared),
+        "cost": table(["10⁹ messages a day", ""], costs),
+        "peak": f"{PEAK:g}",
+        "spare": f"{SPARE:g}",
+        "memory": f"{found['memory_gb']:g} GB for {found['cores']} cores",
+    }
+
+
+def _verdicts(row: Mapping[str, Any]) -> str:
+    told = [f"{each['at_most']:g}: {'met' if each['met'] else '**missed**'}" for each in row["goals"]]
+    return f"at most {', '.join(told)}" if told else ""
+
+
 SOURCES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
     "peers": peers,
     "scaling": scaling,
     "alternatives": alternatives,
+    "pipeline": pipeline,
 }
 
 
