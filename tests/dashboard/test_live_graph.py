@@ -9,6 +9,7 @@ from framewire.dashboard.layout import Places
 from framewire.dashboard.live_graph import drawn_live
 from framewire.dashboard.showing import address
 from framewire.history import Edge, Traffic
+from framewire.node.reports import WayStats
 
 
 def draw(look, *picked, recorded=None):
@@ -55,6 +56,15 @@ def test_open_asks_are_told_with_the_oldest_and_its_message():
     nodes = [seen("a", pending=[ask("x v1", "b", 1.0), ask("y v1", "b", 7.0)]), seen("b")]
     said = edges(draw(looked(nodes)))["a", "b"].said
     assert said == "a → b: 2 open asks, the oldest y v1 for 7 s"
+
+
+def test_an_arrow_tells_what_is_sent_by_message_and_how_long_answers_take():
+    def node(uptime, sent):
+        told = WayStats(node="b", message="x v1", sent=sent, p50=0.001, p95=0.0025)
+        return seen("a", uptime=uptime, traffic={"b": (sent,)}, ways=[told])
+
+    said = edges(draw(looked([node(1, 0), seen("b")], [node(2, 8), seen("b")])))["a", "b"].said
+    assert said.endswith("0 dropped; x v1 8.0 a second, answered in 1 ms (p50), 2.5 ms (p95)")
 
 
 def test_what_waits_for_a_peer_is_told():

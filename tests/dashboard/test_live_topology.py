@@ -117,6 +117,8 @@ def test_an_arrow_opens_what_goes_along_it_now_and_what_the_lake_tells_of_it(pag
     expect(page.get_by_role("table", name="Handlers of the receiver")).to_contain_text("shop.order v2")
     promise.result(30)
     expect(page.get_by_text("Nobody waits for an answer.")).to_be_visible()
+    messages = page.get_by_role("table", name="Messages this way")
+    expect(messages.get_by_role("row", name=re.compile("^shop.order v2 .* [mµ]?s$"))).to_be_visible()
     expect(page.get_by_role("table", name="Messages of this edge")).to_contain_text("stock.reserve v1")
     expect(page.get_by_role("region", name="Latency over time")).to_be_visible()
     expect(page.get_by_role("table", name="Slowest flows")).to_be_visible()

@@ -4,6 +4,7 @@ import pytest
 from tests.dashboard.looks import looked, seen, silent
 
 from framewire.dashboard.sendings import Sendings
+from framewire.node.reports import WayStats
 
 
 def sending(*looks, missing=()):
@@ -53,6 +54,29 @@ def test_what_goes_to_those_who_only_look_or_are_made_up_is_not():
 
 def test_a_node_that_does_not_answer_or_does_not_count_has_no_ways():
     assert looked([silent("a"), seen("b")]).sendings == ()
+
+
+def test_a_way_is_told_by_message_the_busiest_first():
+    def way(message, sent, node="b", **times):
+        return WayStats(node=node, message=message, sent=sent, **times)
+
+    found = sending(
+        [seen("a", uptime=10, traffic={"b": (100,)}, ways=[way("x v1", 90), way("y v1", 10)]), seen("b")],
+        [
+            seen(
+                "a",
+                uptime=12,
+                traffic={"b": (150,)},
+                ways=[way("x v1", 100), way("y v1", 50, p50=0.001, p95=0.002), way("z v1", 9, node="c")],
+            ),
+            seen("b"),
+        ],
+    )
+    assert [(each.message, each.sent, each.rate) for each in found.messages] == [
+        ("y v1", 50, 20.0),
+        ("x v1", 100, 5.0),
+    ]
+    assert (found.messages[0].p50, found.messages[0].p95) == (0.001, 0.002)
 
 
 def test_a_way_has_a_line_of_the_last_minutes():

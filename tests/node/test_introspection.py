@@ -13,6 +13,7 @@ import framewire as fw
 from framewire.node.core import Counters
 from framewire.node.introspection import Rates
 from framewire.node.reports import FlowInfo, FlowSteps, Ping, Pong
+from framewire.node.samples import Samples
 from framewire.testing import Cluster
 
 
@@ -117,7 +118,7 @@ def test_rates_are_per_second_over_the_last_ten():
             self.due = (self.now + delay, callback)
 
     clock, counters = Clock(), Counters()
-    rates = Rates(clock, counters)
+    rates = Rates(clock, counters, Samples())
     rates.start()
     for second in range(1, 31):
         counters.handled += 100 if second <= 20 else 7
@@ -253,6 +254,7 @@ async def told_to_another(ring):
         promises = [other.hub.start(Job(2), Done, trace=True, correlation_id=b"traced")]
         await other.hub.tell(Secret())
         await other.hub.tell(Done())
+        await other.hub.tell(Secret(), to_node=one.identity)
         question = fw.NodeInfo(letters=10)
         local = await other.hub.ask(question, fw.NodeStats, to_node=other.identity)
         remote = await one.hub.ask(question, fw.NodeStats, to_node=other.identity)
@@ -265,7 +267,8 @@ async def told_to_another(ring):
 def names(stats):
     handled = {handler.message for actor in stats.actors for handler in actor.handlers}
     waiting = {each.message for each in stats.pending}
-    return (handled | waiting | {letter.message for letter in stats.letters}) - {"FRAMEWIRE.NODEINFO v1"}
+    told = handled | waiting | {letter.message for letter in stats.letters} | {way.message for way in stats.ways}
+    return {name for name in told if not name.startswith("FRAMEWIRE.")}
 
 
 @fw.message("secret.thing")

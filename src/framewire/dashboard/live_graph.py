@@ -108,7 +108,7 @@ def _edges(
     for way in arrows:
         one, other = way
         sending = sendings.get(way)
-        told = [_sent(sending), _awaited(asks.get(way, [])), _recorded(recorded.get(way))]
+        told = [_sent(sending), _by_message(sending), _awaited(asks.get(way, [])), _recorded(recorded.get(way))]
         edges.append(
             DrawnEdge(
                 keys[one],
@@ -132,6 +132,16 @@ def _sent(sending: Sending | None) -> str:
         f"{count(sending.dropped)} dropped",
     ]
     return ", ".join([*told, f"{count(sending.waiting)} waiting"] if sending.waiting else told)
+
+
+def _by_message(sending: Sending | None) -> str:
+    """What is sent, and how long its answers take, as far as the sender looks at it."""
+    lately = [each for each in sending.messages if each.rate] if sending is not None else []
+    return "; ".join(
+        f"{shown(each.message, 40)} {rate(each.rate)} a second"
+        + (f", answered in {span(each.p50)} (p50), {span(each.p95)} (p95)" if each.p50 is not None else "")
+        for each in lately[:_TOLD]
+    )
 
 
 def _awaited(asks: list[PendingStats]) -> str:

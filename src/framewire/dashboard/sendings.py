@@ -7,10 +7,21 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from framewire.dashboard.growth import Growth, Lines
-from framewire.node.reports import TrafficStats
+from framewire.node.reports import NodeStats, TrafficStats
 from framewire.operation.observing import Seen
 
-__all__ = ["Sending", "Sendings"]
+__all__ = ["Sending", "Sendings", "SentMessage"]
+
+
+@dataclass(frozen=True, slots=True)
+class SentMessage:
+    """One message from one node to another."""
+
+    message: str
+    sent: int
+    rate: float
+    p50: float | None
+    p95: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,8 @@ class Sending:
     """Whether anything was sent or dropped in the last minutes."""
     trouble: float
     """The part that was dropped of all that should have left in the last minutes."""
+    messages: tuple[SentMessage, ...] = ()
+    """By message, the busiest first; estimates, where the sender is busy."""
 
 
 class Sendings:
@@ -49,7 +62,7 @@ class Sendings:
             if node.stats is not None:
                 self._growth.begin((node.name,), node.stats.uptime)
         found = [
-            self._told(node.name, peer, told, node.stats.uptime)
+            self._told(node.name, peer, told, node.stats)
             for node in nodes
             if node.stats is not None
             for peer, told in node.stats.traffic.items()
@@ -58,8 +71,8 @@ class Sendings:
         self._lines.forget_quiet()
         return tuple(found)
 
-    def _told(self, node: str, peer: str, told: TrafficStats, at: float) -> Sending:
-        way, rates = (node, peer), {}
+    def _told(self, node: str, peer: str, told: TrafficStats, stats: NodeStats) -> Sending:
+        way, rates, at = (node, peer), {}, stats.uptime
         for name, value in (("sent", told.sent), ("dropped", told.dropped)):
             of = (*way, name)
             rates[name] = self._growth.rate(of, value, at, part_of=(node,))
@@ -74,4 +87,20 @@ class Sendings:
             rates["sent"],
             lately=sent + dropped > 0,
             trouble=dropped / (sent + dropped) if dropped else 0.0,
+            messages=self._messages(way, stats),
         )
+
+    def _messages(self, way: tuple[str, str], stats: NodeStats) -> tuple[SentMessage, ...]:
+        node, peer = way
+        found = [
+            SentMessage(
+                each.message,
+                each.sent,
+                self._growth.rate((*way, "of", each.message), each.sent, stats.uptime, part_of=(node,)),
+                each.p50,
+                each.p95,
+            )
+            for each in stats.ways
+            if each.node == peer
+        ]
+        return tuple(sorted(found, key=lambda each: (-each.rate, -each.sent)))

@@ -17,6 +17,7 @@ from framewire.node.deadletters import DeadLetters, Reason
 from framewire.node.exceptions import EXCEPTION, exception_from
 from framewire.node.mailbox import Overflow, Room
 from framewire.node.parcel import Parcel
+from framewire.node.samples import Samples
 from framewire.node.tap import Tap
 from framewire.node.tracing import Trace
 from framewire.security import KeyRing, Replays
@@ -154,6 +155,7 @@ class Core:
     trace: Trace = field(init=False)
     conduct: Conduct = field(init=False)
     replays: Replays | None = field(init=False, default=None)
+    samples: Samples = field(default_factory=Samples)
 
     def __post_init__(self) -> None:
         self.now = self.clock.time

@@ -63,6 +63,10 @@ class Departures:
             core.undeliverable(parcel, reason_of(problem), problem)
             return None
         core.counters.forwarded += 1
+        samples = core.samples
+        samples.due -= 1
+        if samples.due <= 0:
+            samples.sent(route.node, parcel.message_id)
         if room is None:
             return None
         if parcel.source:

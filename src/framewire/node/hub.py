@@ -196,8 +196,16 @@ class MessageHub:
             else:
                 ended = waiting.reply(answer)
                 self._core.counters.replies += 1
+                if not waiting.key % self._core.samples.every:
+                    self._sample(waiting)
         if ended:
             self._forget(waiting)
+
+    def _sample(self, waiting: Pending) -> None:
+        asked = waiting.parcel
+        if asked.sent_to is not None and asked.sent_to.node:
+            took = self._core.now() - waiting.started
+            self._core.samples.answered(asked.sent_to.node, asked.message_id, took)
 
     def accept_all(self, parcels: list[Parcel]) -> None:
         """Take several answers."""

@@ -33,7 +33,9 @@ from framewire.node.reports import (
     Pong,
     StepStats,
     TrafficStats,
+    WayStats,
 )
+from framewire.node.samples import Samples
 from framewire.node.tracing import TraceStep
 from framewire.wire import MessageId
 from framewire.wire.message import readable
@@ -60,10 +62,11 @@ __all__ = [
     "Rates",
     "StepStats",
     "TrafficStats",
+    "WayStats",
     "stats",
 ]
 
-T = TypeVar("T", HandlerStats, PendingStats, LetterStats, StepStats)
+T = TypeVar("T", HandlerStats, PendingStats, LetterStats, StepStats, WayStats)
 
 _WINDOW = 10
 """Seconds over which rates are averaged."""
@@ -71,6 +74,8 @@ _STEPS = 1000
 """Steps of traced messages that a node remembers."""
 _MOST = 10_000
 """Open promises that are listed, whatever is asked for."""
+_WAYS = 200
+"""Messages to other nodes that are told of."""
 _LONGEST = 500
 """Characters of a dead letter's detail: a peer must not make the answer long."""
 
@@ -99,6 +104,7 @@ class Introspection(Actor):
         hidden = {handler.name for actor in told.actors for handler in actor.handlers if handler.domain}
         told.pending = _open(told.pending)
         told.letters = _open(told.letters)
+        told.ways = _open(told.ways)
         told.stalled = {name: count for name, count in told.stalled.items() if name not in hidden}
         told.actors = [actor for actor in told.actors if not actor.handlers or _open(actor.handlers)]
         for actor in told.actors:
@@ -150,14 +156,19 @@ def _domain(core: Core, message_id: MessageId) -> str:
 class Rates:
     """How fast the counters of a node grow."""
 
-    def __init__(self, clock: Clock, counters: Counters) -> None:
+    def __init__(self, clock: Clock, counters: Counters, samples: Samples) -> None:
         self._clock = clock
         self._counters = counters
+        self._sampled = samples
         self._samples: deque[tuple[float, dict[str, int]]] = deque(maxlen=_WINDOW + 1)
         self._timer: Timer | None = None
 
     def start(self) -> None:
-        self._samples.append((self._clock.time(), totals(self._counters)))
+        now, current = self._clock.time(), totals(self._counters)
+        if self._samples:
+            then, before = self._samples[-1]
+            self._sampled.adapt((current["forwarded"] - before["forwarded"]) / max(now - then, 0.1))
+        self._samples.append((now, current))
         self._timer = self._clock.call_later(1.0, self.start)
 
     def stop(self) -> None:
@@ -225,6 +236,17 @@ def stats(
             readable(peer): TrafficStats(sent=told.sent, dropped=told.dropped, waiting=told.waiting)
             for peer, told in getattr(transport, "traffic", {}).items()
         },
+        ways=[
+            WayStats(
+                node=readable(node),
+                message=str(message_id),
+                sent=found.sent,
+                p50=found.quantile(0.5),
+                p95=found.quantile(0.95),
+                domain=_domain(core, message_id),
+            )
+            for node, message_id, found in core.samples.busiest(_WAYS)
+        ],
         host=socket.gethostname(),
         pid=os.getpid(),
         version=__version__,

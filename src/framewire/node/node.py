@@ -69,7 +69,7 @@ class Node:
         """What a transport tells this node, see ``framewire.node.transport``."""
         self._functions: list[Callable[[], None]] = []
         self._leaving: dict[Route, asyncio.Task[None]] = {}
-        self._rates = Rates(self._core.clock, self._core.counters)
+        self._rates = Rates(self._core.clock, self._core.counters, self._core.samples)
         threshold = self._core.settings.stall_after
         self._watch = StallWatch(threshold, self._handlers) if threshold is not None else None
         self._interruptions = Interruptions(heeded=signals)

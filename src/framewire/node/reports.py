@@ -23,6 +23,7 @@ __all__ = [
     "Pong",
     "StepStats",
     "TrafficStats",
+    "WayStats",
 ]
 
 
@@ -87,6 +88,17 @@ class TrafficStats(msgspec.Struct, kw_only=True):
     waiting: int = 0
 
 
+class WayStats(msgspec.Struct, kw_only=True):
+    """One message to one other node: how many have left, about, and in how many seconds answers came lately."""
+
+    node: str
+    message: str
+    sent: int
+    p50: float | None = None
+    p95: float | None = None
+    domain: str = ""
+
+
 @message("FRAMEWIRE.NODESTATS")
 class NodeStats(msgspec.Struct, kw_only=True):
     """The state of a node at one moment. ``rates`` are per second, over the last ten."""
@@ -112,6 +124,8 @@ class NodeStats(msgspec.Struct, kw_only=True):
     """Bad messages by connection and reason; the name is empty where nobody knows whose they were."""
     traffic: dict[str, TrafficStats] = {}
     """What went to which other node, those included that have gone; nothing from a node that does not count it."""
+    ways: list[WayStats] = []
+    """The same by message; a busy node only looks at samples, so these are estimates."""
     uri: str = ""
     host: str = ""
     pid: int = 0

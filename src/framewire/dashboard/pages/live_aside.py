@@ -33,6 +33,12 @@ _SENDINGS = (
     Column("dropped", number=True),
     Column("waiting", number=True),
 )
+_MESSAGES = (
+    Column("message", wide=True),
+    Column("a second", number=True),
+    Column("p50", number=True),
+    Column("p95", number=True),
+)
 _LETTERS = (
     Column("ago", number=True),
     Column("reason"),
@@ -58,6 +64,8 @@ class LiveWay:
         with block("div", "fw-figures"):
             self._rate, self._sent = Figure("Sent a second"), Figure("Sent in all")
             self._dropped, self._waiting = Figure("Dropped"), Figure("Waiting")
+        with section("Messages", "and how long answers take"):
+            self._messages = Table("Messages this way", _MESSAGES, "Nothing was sent this way yet.")
         with section("Open asks", "sent this way, and not answered yet"):
             self._asks = Table("Open asks this way", _ASKS, "Nobody waits for an answer.")
         with section("Handlers", f"what {brief(ends[1])} does with all that it gets"):
@@ -73,6 +81,7 @@ class LiveWay:
         self._state.set_text(" ".join(problems))
         self._state.set_visibility(bool(problems))
         self._figures(found)
+        self._messages.show(_message_rows(found))
         self._asks.show(_ask_rows(asks_by_way(look).get(self._ends, ()), has_lake=self._has_lake))
         self._handlers.show(_handler_rows(look, self._ends[1]))
 
@@ -141,6 +150,16 @@ def _absence(look: Look, name: str) -> str:
         if node.name == name:
             return "" if node.stats is not None else f"{brief(name)} {shown(node.problem, 300)}."
     return f"{brief(name)} is not there now."
+
+
+def _message_rows(sending: Sending | None) -> Iterator[tuple[Any, ...]]:
+    for each in sending.messages[:_MOST] if sending is not None else ():
+        yield (
+            Cell(shown(each.message, 60), title=shown(each.message)),
+            Cell(rate(each.rate), sort=each.rate),
+            Cell(span(each.p50), sort=each.p50 or 0.0),
+            Cell(span(each.p95), sort=each.p95 or 0.0),
+        )
 
 
 def _handler_rows(look: Look, name: str) -> Iterator[tuple[Any, ...]]:

@@ -1,7 +1,7 @@
 """The topology as it is now: a graph that changes while one looks, and beside it all about what is picked.
 
-Nodes tell what goes to whom, and how long handlers take; how long messages are under way only a lake tells. So
-where there is one too, its last hour is told along with what happens now.
+Nodes tell what goes to whom, how long answers and handlers take; how long messages are under way only a lake tells.
+So where there is one too, its last hour is told along with what happens now.
 """
 
 from __future__ import annotations
