@@ -8,8 +8,11 @@ which of the two it is, by what the last turns had (bench/cluster.py).
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import zmq
@@ -18,16 +21,18 @@ __all__ = ["Pace", "make_context"]
 
 _MANY = 4
 """Messages in a turn that are many."""
+_NAMED = 0.2
+"""Seconds that libzmq's thread has to start; without it, all goes on as well, only not as fast."""
 _SURE = 32
 """Turns by which those with many must outnumber the others, or the other way round, before anything is changed."""
 
 
 def make_context() -> tuple[zmq.Context[zmq.Socket[bytes]], Pace]:
     """A context, and what sets the pace of its thread."""
-    before = _io_threads()
+    before = _threads().keys()
     made: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     made.socket(zmq.PAIR).close(0)  # libzmq starts its thread with the first socket
-    return made, Pace(_io_threads() - before)
+    return made, Pace(_new_io_threads(before))
 
 
 class Pace:
@@ -60,13 +65,20 @@ class Pace:
                 self._threads = ()
 
 
-def _io_threads() -> set[int]:
-    found = set()
+def _new_io_threads(before: AbstractSet[int]) -> set[int]:
+    """A thread gives itself its name when it first runs, which may be a moment after it was started."""
+    deadline = time.monotonic() + _NAMED
+    while True:
+        now = _threads()
+        found = {thread for thread in now.keys() - before if now[thread].startswith("ZMQbg/IO")}
+        if found or not now or time.monotonic() > deadline:
+            return found
+        time.sleep(0.0005)
+
+
+def _threads() -> dict[int, str]:
+    found = {}
     for task in Path("/proc/self/task").glob("*"):
-        try:
-            name = (task / "comm").read_text()
-        except OSError:
-            continue  # it has just ended
-        if name.startswith("ZMQbg/IO"):
-            found.add(int(task.name))
+        with contextlib.suppress(OSError):  # it has just ended
+            found[int(task.name)] = (task / "comm").read_text()
     return found
