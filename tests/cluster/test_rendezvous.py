@@ -1,5 +1,7 @@
 """Rendezvous servers: alone, in company, away and back."""
 
+import contextlib
+
 import pytest
 import zmq
 from tests.cluster.clustering import Named, acquainted, handled_by, handlers, make_node, peers, rendezvous, served
@@ -160,9 +162,9 @@ def test_a_ping_to_a_server_is_answered_with_a_pong_to_all():
     assert heard == {service.HEARTBEAT, service.PONG}
 
 
-@pytest.mark.parametrize("large", [[b"x" * 6000], [b"x" * 3000] * 2], ids=["in one frame", "in all"])
-def test_a_message_that_is_too_large_for_a_server_is_dropped_alone_and_counted(monkeypatch, large):
-    monkeypatch.setattr(servers, "_LARGEST", 4096)
+@contextlib.contextmanager
+def in_talk():
+    """A server, a socket that hears it, and one that speaks to it."""
     with (
         rendezvous() as server,
         zmq.Context() as context,
@@ -173,6 +175,13 @@ def test_a_message_that_is_too_large_for_a_server_is_dropped_alone_and_counted(m
         listener.connect(server.broadcast)
         speaker.connect(server.uri)
         hear(listener, b"KINO.HEARTBEAT")
+        yield server, listener, speaker
+
+
+@pytest.mark.parametrize("large", [[b"x" * 6000], [b"x" * 3000] * 2], ids=["in one frame", "in all"])
+def test_a_message_that_is_too_large_for_a_server_is_dropped_alone_and_counted(monkeypatch, large):
+    monkeypatch.setattr(servers, "_LARGEST", 4096)
+    with in_talk() as (server, listener, speaker):
         speaker.send_multipart(large)
         speaker.send_multipart(encode(service.service_message(service.UNREGISTER_NODE, uri="", node_identity=b"x")))
         hear(listener, service.UNREGISTER_NODE.identity)
@@ -180,16 +189,7 @@ def test_a_message_that_is_too_large_for_a_server_is_dropped_alone_and_counted(m
 
 
 def test_a_server_repeats_only_what_nodes_say():
-    with (
-        rendezvous() as server,
-        zmq.Context() as context,
-        context.socket(zmq.SUB) as listener,
-        context.socket(zmq.DEALER) as speaker,
-    ):
-        listener.setsockopt(zmq.SUBSCRIBE, b"")
-        listener.connect(server.broadcast)
-        speaker.connect(server.uri)
-        hear(listener, b"KINO.HEARTBEAT")
+    with in_talk() as (server, listener, speaker):
         place = service.body("RendezvousNode", unicast_uri="tcp://evil:1", broadcast_uri="tcp://evil:2")
         refused = [
             encode(service.service_message(service.RENDEZVOUS_RECONFIGURED, servers=[place])),

@@ -115,7 +115,7 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
-        plan = self._told.get(type(payload)) or self._told.setdefault(type(payload), Plan(type(payload), ()))
+        plan = self._told.get(type(payload)) or self._plan_to_tell(payload)
         lasting = None if ttl is None else _lasting(ttl)
         parcel = self._parcel(plan, payload, lasting, to_node, to_actor, trace, correlation_id)
         waiting = self._core.send(parcel)
@@ -136,7 +136,8 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message to every handler on every node."""
-        parcel = self._parcel(Plan(type(payload), ()), payload, _lasting(ttl), None, None, trace, correlation_id)
+        plan = self._plan_to_tell(payload)
+        parcel = self._parcel(plan, payload, _lasting(ttl), None, None, trace, correlation_id)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         waiting = self._core.send(parcel)
         if waiting is not None:
@@ -258,6 +259,10 @@ class MessageHub:
     def _plan(self, payload: object, types: tuple[type, ...]) -> Plan:
         asked = type(payload)
         return self._plans.get((asked, types)) or self._plans.setdefault((asked, types), Plan(asked, types))
+
+    def _plan_to_tell(self, payload: object) -> Plan:
+        told = type(payload)
+        return self._told.get(told) or self._told.setdefault(told, Plan(told, ()))
 
     def _parcel(
         self,

@@ -74,10 +74,6 @@ class Mould:
         self._holed = holed
         return True
 
-    def opened(self, frames: list[bytes]) -> tuple[bytes, int, bytes, int, bytes] | None:
-        """The contents of a message; None where it is of another kind."""
-        return contents(frames) if self.fits(frames) else None
-
 
 def contents(frames: list[bytes]) -> tuple[bytes, int, bytes, int, bytes] | None:
     """Body, ttl, correlation id, callback key and signature of what fits a mould; None where a number is none."""
