@@ -2,25 +2,30 @@
 
 import datetime as dt
 
-from pyspark.sql import functions as F  # noqa: N812
-
 from framewire.spark.periods import HOUR, Periods
 from framewire.spark.tables import TABLES
 from framewire.spark.transfers import losses
 
 AT = dt.datetime(2026, 3, 1, 12, 30, tzinfo=dt.UTC)
 HERE = int(AT.timestamp() * 1_000_000) // HOUR
+MESSAGE = (
+    "node binary, peer binary, flow string, correlation_id binary, message string, identity binary, version int, "
+    "partition binary"
+)
 SHAPE = (
-    "context long, at timestamp, direction string, from_node binary, to_node binary, fate string, receive string, "
-    "flow string, correlation_id binary, message string, identity binary, version int, partition binary"
+    f"context long, at timestamp, is_send boolean, is_coming boolean, of struct<{MESSAGE}>, fate string, "
+    "receive string"
 )
 
 
 def lost(spark, rows, recorders):
-    filled = [(HERE, AT, *row, None, "f", b"f", "m", b"m", 1, b"") for row in rows]
+    filled = [
+        (HERE, AT, what == "sent", what == "received", (node, peer, "f", b"f", "m", b"m", 1, b""), fate, None)
+        for what, node, peer, fate in rows
+    ]
     events = spark.createDataFrame(filled, SHAPE)
     known = spark.createDataFrame([(HERE, node) for node in recorders], "context long, node binary")
-    found = losses(events, known, F.lit(AT + dt.timedelta(minutes=1)), Periods())
+    found = losses(events, known, AT + dt.timedelta(minutes=1), Periods())
     assert found.columns == list(TABLES["losses"].names)
     return sorted((row.kind, row.from_name, row.to_name) for row in found.collect())
 
@@ -31,6 +36,6 @@ def test_what_went_to_a_node_that_records_nothing_is_not_held_to_be_lost(spark):
 
 
 def test_what_came_and_was_not_delivered_is_lost(spark):
-    assert lost(spark, [("received", b"command line", b"b", "vanished")], [b"b"]) == [
+    assert lost(spark, [("received", b"b", b"command line", "vanished")], [b"b"]) == [
         ("not_delivered", "command line", "b")
     ]

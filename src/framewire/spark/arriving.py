@@ -17,6 +17,7 @@ from framewire.security import KeyRing
 from framewire.spark.columns import quoted
 from framewire.spark.decoding import decode_all
 from framewire.spark.exceptions import EXCEPTION, told_by
+from framewire.spark.given import is_before
 from framewire.spark.shapes import literal
 from framewire.spark.signatures import verify
 from framewire.spark.tables import TABLES
@@ -36,7 +37,7 @@ def arriving(
 ) -> DataFrame:
     """Captured rows as rows of ``messages``, with ``fault``; rows before ``oldest`` are late."""
     decoded = decode_all(captured.select(*COLUMNS))
-    late = F.lit(False) if oldest is None else F.col("at") < F.lit(oldest)
+    late = F.lit(False) if oldest is None else is_before(F.col("at"), oldest)
     fault = F.when(late, LATE).otherwise(F.coalesce(F.col("error"), F.lit(_NO_FAULT)))
     kept = F.lit(keep_frames) | (fault != _NO_FAULT)
     identity = ("identity", "version", "version_raw", "partition")
@@ -46,7 +47,7 @@ def arriving(
         "message": message_text(*map(F.col, identity)),
         "flow": flow_text(F.col("correlation_id")),
         "answer": _answers(),
-        "exception": F.when(F.col("identity") == literal(EXCEPTION), told_by(F.col("body"))),
+        "exception": F.when(F.col("identity") == literal(EXCEPTION), F.expr(told_by("body"))),
         "body_frames": F.when(F.array_size("body_frames") != 1, F.col("body_frames")),
         "frames": F.when(kept, F.col("frames")),
     }
@@ -88,11 +89,5 @@ def _but_one(entries: Column) -> Column:
 
 
 def _answers() -> Column:
-    return F.exists(
-        "callback_points",
-        lambda point: (
-            (point["identity"] == F.col("identity"))
-            & point["version"].eqNullSafe(F.col("version"))
-            & (point["partition"] == F.col("partition"))
-        ),
-    )
+    same = "point.identity = identity AND point.version <=> version AND point.partition = `partition`"
+    return F.expr(f"exists(callback_points, point -> {same})")

@@ -19,6 +19,8 @@ import numpy.typing as npt
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from framewire.spark.transfers import unpacked
+
 __all__ = ["Way", "clock_skews", "clocks_ahead", "ways"]
 
 Matrix = npt.NDArray[np.float64]
@@ -41,7 +43,8 @@ def ways(events: DataFrame) -> tuple[list[Way], set[tuple[int, bytes]]]:
     """The ways that messages took, and the nodes that recorded anything, each with its bucket."""
     quickest = F.min(F.unix_micros("receive.at") - F.unix_micros("at"))
     found = (
-        events.groupBy("context", "node", "to_node")
+        unpacked(events)
+        .groupBy("context", "node", "to_node")
         .agg(F.count("receive").alias("hops"), quickest.alias("least_us"))
         .collect()
     )

@@ -49,7 +49,8 @@ def derive(lake: Lake, changed: set[int], settled_us: int) -> set[int]:
 
 def _by_bucket(lake: Lake, buckets: set[int], settled_us: int) -> None:
     periods = lake.periods
-    settled = F.lit(_EPOCH + dt.timedelta(microseconds=settled_us))
+    # The time itself has settled, too.
+    settled = _EPOCH + dt.timedelta(microseconds=settled_us + 1)
     rows = lake.read("messages", periods.around(buckets))
     events = transfers(passages(in_contexts(rows, periods, buckets), settled)).persist(StorageLevel.MEMORY_AND_DISK)
     try:

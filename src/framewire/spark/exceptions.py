@@ -6,9 +6,6 @@ names of fields included. What stands behind a nested document, or a text with a
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812
-
 __all__ = ["EXCEPTION", "told_by"]
 
 EXCEPTION = b"KINO.EXCEPTION"
@@ -23,22 +20,19 @@ _ELEMENTS = rf"(?s)(?:\A.{{4}}|(?!\A)\G)({_ELEMENT})"
 """One after the other from the beginning, each where the one before it ends."""
 
 
-def told_by(body: Column) -> Column:
+def told_by(body: str) -> str:
     """Type, text, actor, node and message of an exception; each null where the document does not tell it."""
     # Latin-1 has a character for each byte, so a dot is a byte.
-    elements = F.regexp_extract_all(F.decode(body, "ISO-8859-1"), F.lit(_ELEMENTS), F.lit(1))
-    # A value that is needed five times is worked out once only where it is the argument of a function.
-    told = F.transform(
-        F.array(elements), lambda found: F.struct(*[_field(found, name).alias(to) for to, name in _FIELDS.items()])
-    )
-    return F.get(told, F.lit(0))
+    elements = f"regexp_extract_all(decode({body}, 'ISO-8859-1'), r'{_ELEMENTS}', 1)"
+    fields = ", ".join(f"'{to}', {_field('elements', name)}" for to, name in _FIELDS.items())
+    # Spark generates no code for zip_with and what is in it. That is right for what is rare: all other rows would
+    # have to wait until the JVM has compiled it. And it works out once what is needed five times.
+    return f"get(zip_with(array({elements}), array(0), (elements, _) -> named_struct({fields})), 0)"
 
 
-def _field(elements: Column, name: str) -> Column:
-    head = f"\x02{name}\0"
-    found = F.get(F.filter(elements, lambda element: F.startswith(element, F.lit(head))), F.lit(0))
-    begin = len(head) + 4  # the length of the text comes before it, and a zero after it
-    raw = F.encode(F.substr(found, F.lit(begin + 1), F.length(found) - F.lit(begin + 1)), "ISO-8859-1").cast(
-        "string"
-    )
-    return F.when(F.is_valid_utf8(raw), raw)
+def _field(elements: str, name: str) -> str:
+    head = rf"concat(X'02', X'{name.encode().hex()}00')"
+    begin = 1 + len(name) + 1 + 4  # its type, its name with a zero; the length of the text comes before it
+    found = f"get(filter({elements}, element -> startswith(element, CAST({head} AS STRING))), 0)"
+    raw = f"CAST(encode(substr({found}, {begin + 1}, length({found}) - {begin + 1}), 'ISO-8859-1') AS STRING)"
+    return f"CASE WHEN is_valid_utf8({raw}) THEN {raw} END"

@@ -22,6 +22,10 @@ __all__ = ["STEPS", "flows", "to_hub"]
 
 STEPS = 1000
 """The steps of a path that are kept. It is also what Spark's own limit within groups stops at, which this needs."""
+_STEP = ("node", "node_name", "identity", "message")
+_SLOWEST = ("us", "node", "node_name", "message")
+_LAST = 1 << 40
+"""More turns than a flow has."""
 _EXPIRED = ("expired", "late_reply")
 
 
@@ -32,40 +36,41 @@ def to_hub(receiver: Column) -> Column:
 
 def flows(events: DataFrame, aheads: DataFrame, periods: Periods) -> DataFrame:
     """The rows of ``flows``, each in the bucket of the first time that was recorded of it."""
-    ours = events.where(F.col("flow").isNotNull()).join(F.broadcast(aheads), ["context", "node"], "left")
+    ours = events.where(F.col("of.flow").isNotNull()).withColumn("node", F.col("of.node"))
     ahead = F.round(F.coalesce("ahead_us", F.lit(0.0))).cast("bigint")
     delivered = F.col("direction") == Direction.DELIVERED
-    timed = ours.withColumns(
-        {
-            "us": F.unix_micros("at") - ahead,
-            "delivered": delivered,
-            "reached_hub": delivered & to_hub(F.col("peer")),
-            "answers": F.coalesce("answer", F.lit(False)),
-            "whose": F.col("correlation_id").cast("string"),
-        }
+    timed = ours.join(F.broadcast(aheads), ["context", "node"], "left").select(
+        *("strand", "context", "node_key", "at", "direction", "is_coming", "came_at", "of"),
+        F.col("of.correlation_id").cast("string").alias("whose"),
+        (F.unix_micros("at") - ahead).alias("us"),
+        F.coalesce("of.answer", F.lit(False)).alias("answers"),
+        delivered.alias("delivered"),
+        (delivered & to_hub(F.col("of.peer"))).alias("reached_hub"),
     )
     # In one microsecond, a question comes before an answer.
-    order = Window.partitionBy("strand", "context", "whose").orderBy("us", "answers", "node", "identity")
+    one_flow = Window.partitionBy("strand", "context", "whose")
+    order = one_flow.orderBy("us", "answers", F.col("of.node_name"), F.col("of.message"))
     upto = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    placed = timed.withColumn("place", F.count(F.when(F.col("delivered"), 1)).over(upto))
+    placed = timed.withColumns(
+        {"turn": F.row_number().over(order), "place": F.count(F.when(F.col("delivered"), 1)).over(upto)}
+    )
     summed = placed.groupBy("strand", "context", "whose").agg(*_figures())
     mine = summed.where(periods.bucket_of(F.col("first_recorded")) == F.col("context"))
-    return mine.withColumns(_columns(periods)).select(*map(quoted, TABLES["flows"].names))
+    return (
+        mine.withColumn("longest", _longest())
+        .withColumns(_columns(periods))
+        .select(*map(quoted, TABLES["flows"].names))
+    )
 
 
 def _figures() -> list[Column]:
-    direction, reason, us = F.col("direction"), F.col("reason"), F.col("us")
+    direction, reason, us, turn = F.col("direction"), F.col("of.reason"), F.col("us"), F.col("turn")
     is_sent, is_dead = direction == Direction.SENT, direction == Direction.DEAD
-    is_exception = F.col("identity") == literal(EXCEPTION)
-    failure = F.struct("us", F.col("exception.type").alias("type"), F.col("exception.text").alias("text"))
-    # An answer may overtake what it answers, so whatever is no answer comes before all that is.
-    begin = F.struct(
-        "answers", "us", "node", "node_name", "message", "identity", "version", "partition", "wire_version"
-    )
-    step = F.struct(F.timestamp_micros(us).alias("at"), "node", "node_name", "identity", "message")
+    is_exception = F.col("of.identity") == literal(EXCEPTION)
+    failure = F.struct("us", F.col("of.exception.type").alias("type"), F.col("of.exception.text").alias("text"))
+    step = F.struct(F.timestamp_micros(us).alias("at"), *[F.col(f"of.{name}").alias(name) for name in _STEP])
     kept = F.col("delivered") & (F.col("place") <= STEPS)
     return [
-        F.any_value("flow").alias("flow"),
         F.min("at").alias("first_recorded"),
         F.min("us").alias("start_us"),
         F.max("us").alias("end_us"),
@@ -74,14 +79,15 @@ def _figures() -> list[Column]:
         _any(F.col("reached_hub") & is_exception).alias("is_failed"),
         _any(is_dead).alias("is_dead"),
         F.min(F.when(F.col("reached_hub") & is_exception, failure)).alias("failure"),
-        F.min(begin).alias("begin"),
+        # An answer may overtake what it answers, so whatever is no answer comes before all that is.
+        F.min_by("of", F.when(F.col("answers"), turn + _LAST).otherwise(turn)).alias("begin"),
         # What a node writes for itself is in its own format, so only the wire tells which one the flow has.
-        F.min(F.when(F.col("is_coming") | is_sent, F.struct("us", "wire_version"))).alias("wired"),
+        F.min_by("of.wire_version", F.when(F.col("is_coming") | is_sent, turn)).alias("wired"),
         # What comes to a node began on another; so each message counts where it began, copies and detours do not.
         F.count(F.when(~F.col("is_coming") & F.col("came_at").isNull(), 1)).alias("messages"),
         F.count(F.when(is_sent, 1)).alias("hops"),
         F.count("*").alias("rows"),
-        F.size(F.collect_set("node")).cast("bigint").alias("nodes"),
+        F.size(F.collect_set("node_key")).cast("bigint").alias("nodes"),
         F.sort_array(F.collect_set(F.when(is_dead, reason))).alias("dead_reasons"),
         F.count(F.when(F.col("delivered"), 1)).alias("steps"),
         F.sort_array(F.collect_list(F.when(kept, F.struct("place", step.alias("step"))))).alias("placed"),
@@ -100,35 +106,26 @@ def _columns(periods: Periods) -> dict[str, Column]:
         F.lit("open"),
     )
     failed = ~F.col("is_completed") & ~F.col("is_expired") & F.col("is_failed")
-    path = F.transform("placed", lambda one: one["step"])
     return {
-        "correlation_id": F.col("whose").cast("binary"),
+        **{name: begin[name] for name in ("flow", "correlation_id", "message", "identity", "version", "partition")},
         "outcome": outcome,
         "exception": F.when(failed, F.col("failure.type")),
         "exception_text": F.when(failed, F.col("failure.text")),
         "origin": begin["node"],
         "origin_name": begin["node_name"],
-        **{name: begin[name] for name in ("message", "identity", "version", "partition")},
-        "wire_version": F.coalesce("wired.wire_version", "begin.wire_version"),
+        "wire_version": F.coalesce("wired", "begin.wire_version"),
         "started_at": F.timestamp_micros("start_us"),
         "ended_at": F.timestamp_micros("end_us"),
         "duration_us": F.col("end_us") - F.col("start_us"),
-        "path": path,
-        "slowest": _slowest(path),
+        "path": F.expr("transform(placed, one -> one.step)"),
+        "slowest": F.when(F.col("longest").isNotNull(), F.struct(*[f"longest.{name}" for name in _SLOWEST])),
         **periods.filing(F.col("context")),
     }
 
 
-def _slowest(path: Column) -> Column:
+def _longest() -> Column:
     """The step with the longest time since the one before it; the first of them if there are several."""
-
-    def step(one: Column, place: Column) -> Column:
-        before = F.when(place == 0, F.col("start_us")).otherwise(F.unix_micros(F.get(path, place - 1)["at"]))
-        took = F.unix_micros(one["at"]) - before
-        return F.struct(
-            took.alias("us"), (-place).alias("order"), *[one[name] for name in ("node", "node_name", "message")]
-        )
-
-    longest = F.array_max(F.transform(path, step))
-    names = ("us", "node", "node_name", "message")
-    return F.when(longest.isNotNull(), F.struct(*[longest[name].alias(name) for name in names]))
+    before = "CASE WHEN place = 0 THEN start_us ELSE unix_micros(get(placed, place - 1).step.at) END"
+    told = ", ".join(f"'{name}', one.step.{name}" for name in _SLOWEST[1:])
+    each = f"named_struct('us', unix_micros(one.step.at) - {before}, 'order', -place, {told})"
+    return F.expr(f"array_max(transform(placed, (one, place) -> {each}))")

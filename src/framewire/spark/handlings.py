@@ -10,6 +10,7 @@ from framewire.spark.columns import quoted
 from framewire.spark.flows import to_hub
 from framewire.spark.periods import Periods
 from framewire.spark.tables import TABLES
+from framewire.spark.transfers import unpacked
 
 __all__ = ["handlings"]
 
@@ -20,7 +21,7 @@ def handlings(events: DataFrame, periods: Periods) -> DataFrame:
         (F.col("direction") == Direction.DELIVERED) & (periods.bucket_of(F.col("at")) == F.col("context"))
     )
     hub = to_hub(F.col("peer"))
-    told = mine.withColumns(
+    told = unpacked(mine).withColumns(
         {
             "receiver": F.col("peer"),
             "to_hub": hub,

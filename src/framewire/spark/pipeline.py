@@ -40,6 +40,10 @@ _SETTINGS = {
     # The JVM compiles no method that is larger, and Spark's own limit is eight times that: what lies between would
     # be interpreted, as the code that reads messages was.
     "spark.sql.codegen.hugeMethodLimit": "8000",
+    # Flows are sorted before they are added up; the other way to do it would sort them once more.
+    "spark.sql.execution.useObjectHashAggregateExec": "false",
+    # Rows that are only kept for the next table are mostly one packed column, and soon gone.
+    "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # A small batch is one task and one file a table, and a large one as many as there is work for.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",

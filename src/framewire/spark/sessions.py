@@ -22,8 +22,12 @@ _QUIET = Path(__file__).with_name("log4j2.properties")
 
 _BRIEF = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Compile plainly. The second flag gives plain code the room that the JVM gives to all code otherwise."""
-_LASTING = "-XX:ReservedCodeCacheSize=512m"
-"""Room for what is compiled twice, first plainly and then well: a pipeline is hundreds of generated classes."""
+_LASTING = (
+    "-XX:ReservedCodeCacheSize=512m -XX:Tier4InvocationThreshold=25000 -XX:Tier4MinInvocationThreshold=3000 "
+    "-XX:Tier4CompileThreshold=75000 -XX:Tier4BackEdgeThreshold=200000"
+)
+"""Room for what is compiled twice, first plainly and then well: a pipeline is hundreds of generated classes. And
+what is compiled well is called five times as often as the JVM would ask for: rows, and not what plans queries."""
 _COLLECTOR = "-XX:+UseParallelGC"
 """Nobody waits for an answer within milliseconds, and the usual collector makes writing any reference dearer."""
 _CLASSES_KEPT = 1000

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from framewire.security import KeyRing
 from framewire.spark.arriving import LATE, arriving
 from framewire.spark.columns import quoted
+from framewire.spark.given import is_before
 from framewire.spark.lake import Lake
 from framewire.spark.tables import TABLES
 
@@ -62,12 +63,12 @@ def take_in(
     rows = arriving(counted, keys, oldest, keep_frames=keep_frames)
     filed = rows.withColumns(lake.periods.filing(lake.periods.bucket_of(F.col("at"))))
     seen = Observation(f"framewire batch {batch}")
-    micros = F.unix_micros("at")
+    believable = is_before(F.col("at"), _EPOCH + dt.timedelta(microseconds=believable_us + 1))
     watched = filed.observe(
         seen,
         F.count(F.lit(1)).alias("rows"),
         F.count(F.when(F.col("fault") == LATE, 1)).alias("late"),
-        F.max(F.when(micros <= believable_us, micros)).alias("newest"),
+        F.max(F.when(believable, F.unix_micros("at"))).alias("newest"),
     )
     stage = lake.staging(_STAGE)
     lake.write(watched, stage, _FILED)

@@ -5,49 +5,68 @@ A send and its receive have the same frames above the envelope, the n-th send th
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+import datetime as dt
+
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.capture.schema import Direction
 from framewire.spark.columns import quoted
-from framewire.spark.passages import BYTES, VANISHED
+from framewire.spark.given import is_before
+from framewire.spark.passages import VANISHED
 from framewire.spark.periods import Periods
 from framewire.spark.tables import TABLES
 from framewire.spark.texts import readable
 
-__all__ = ["hops", "losses", "transfers"]
+__all__ = ["hops", "losses", "transfers", "unpacked"]
 
 
 def transfers(passages: DataFrame) -> DataFrame:
-    """All rows; sends have ``receive``, when that was and its fate, if it was received. Bytes are bytes again."""
+    """All rows; sends have ``receive``, when that was and its fate, if it was received."""
     is_send, is_coming = F.col("direction") == Direction.SENT, F.col("is_coming")
-    same = ["strand", "context", "digest_a", "digest_b", "from_node", "to_node"]
+    here, there = F.col("node_key"), F.col("peer_key")
+    same = ["strand", "context", "digest_a", "digest_b", "from_key", "to_key"]
     turn = Window.partitionBy(*same, "is_send").orderBy("at", "fate_at")
     pair = Window.partitionBy(*same, "nth").orderBy(F.desc("is_send"))
     failed = F.col("blamed") & (F.col("fate") == Direction.DELIVERED)
     receive = F.struct(
-        "at", "node_name", "fate", "fate_reason", "fate_at", F.coalesce(failed, F.lit(False)).alias("failed")
+        "at",
+        F.col("of.node_name").alias("node_name"),
+        "fate",
+        "fate_reason",
+        "fate_at",
+        F.coalesce(failed, F.lit(False)).alias("failed"),
     )
     paired = (
         passages.withColumns(
             {
                 "is_send": is_send,
-                "from_node": F.when(is_send, F.col("node")).when(is_coming, F.col("peer")),
-                "to_node": F.when(is_send, F.col("peer")).when(is_coming, F.col("node")),
+                "from_key": F.when(is_send, here).when(is_coming, there),
+                "to_key": F.when(is_send, there).when(is_coming, here),
             }
         )
         .withColumn("nth", F.row_number().over(turn))
         .withColumn("receive", F.lead(receive).over(pair))
     )
-    left = paired.drop("is_send", "nth", "content", "digest_a", "digest_b")
-    sorted_as_text = (*BYTES, "came_from", "from_node", "to_node")
-    return left.withColumns({name: F.col(name).cast("binary") for name in sorted_as_text})
+    return paired.drop("nth", "content", "digest_a", "digest_b", "fate_reason", "fate_at", "from_key", "to_key")
+
+
+def unpacked(events: DataFrame) -> DataFrame:
+    """Events with all columns of the messages, and with the nodes that the message went from and to."""
+    is_send, is_coming = F.col("is_send"), F.col("is_coming")
+    here, there = F.col("of.node"), F.col("of.peer")
+    return events.select(
+        *[name for name in events.columns if name != "of"],
+        "of.*",
+        F.when(is_send, here).when(is_coming, there).alias("from_node"),
+        F.when(is_send, there).when(is_coming, here).alias("to_node"),
+    )
 
 
 def hops(events: DataFrame, skews: DataFrame, periods: Periods) -> DataFrame:
     """The rows of ``hops``, each in the bucket of its sending."""
     mine = events.where(F.col("receive").isNotNull() & (periods.bucket_of(F.col("at")) == F.col("context")))
-    known = mine.join(F.broadcast(skews), ["context", "from_node", "to_node"], "left")
+    known = unpacked(mine).join(F.broadcast(skews), ["context", "from_node", "to_node"], "left")
     raw = F.unix_micros("receive.at") - F.unix_micros("at")
     told = known.withColumns(
         {
@@ -64,19 +83,20 @@ def hops(events: DataFrame, skews: DataFrame, periods: Periods) -> DataFrame:
     return told.select(*map(quoted, TABLES["hops"].names))
 
 
-def losses(events: DataFrame, recorders: DataFrame, settled: Column, periods: Periods) -> DataFrame:
+def losses(events: DataFrame, recorders: DataFrame, settled: dt.datetime, periods: Periods) -> DataFrame:
     """The rows of ``losses``, each in the bucket of its sending or receiving.
 
     Nobody knows what a node received that records nothing at all: nothing is held to be lost on its way there.
     """
-    unreceived = (F.col("direction") == Direction.SENT) & F.col("receive").isNull() & (F.col("at") <= settled)
+    unreceived = F.col("is_send") & F.col("receive").isNull() & is_before(F.col("at"), settled)
     kind = F.when(unreceived, "not_received").when(F.col("fate") == VANISHED, "not_delivered")
     told = events.withColumn("kind", kind).where(
         F.col("kind").isNotNull() & (periods.bucket_of(F.col("at")) == F.col("context"))
     )
     judged = F.broadcast(recorders.withColumnRenamed("node", "to_node"))
     return (
-        told.join(judged, ["context", "to_node"], "left_semi")
+        unpacked(told)
+        .join(judged, ["context", "to_node"], "left_semi")
         .withColumns(
             {
                 "from_name": readable(F.col("from_node")),
