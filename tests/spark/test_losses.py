@@ -2,12 +2,12 @@
 
 import datetime as dt
 
-from framewire.spark.periods import HOUR, Periods
+from framewire.spark.periods import Periods
 from framewire.spark.tables import TABLES
 from framewire.spark.transfers import losses
 
 AT = dt.datetime(2026, 3, 1, 12, 30, tzinfo=dt.UTC)
-HERE = int(AT.timestamp() * 1_000_000) // HOUR
+HERE = Periods().of(int(AT.timestamp() * 1_000_000))
 MESSAGE = (
     "node binary, peer binary, flow string, correlation_id binary, message string, identity binary, version int, "
     "partition binary"

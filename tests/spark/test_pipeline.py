@@ -10,15 +10,18 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from tests.spark.lakes import PERIODS, Made, feed, run, segments
 
 from framewire.errors import ConfigError, UsageError
+from framewire.spark.periods import Periods
 from framewire.spark.pipeline import Pipeline
 from framewire.spark.tables import TABLES
 from framewire.synth import Options, synthesise
 
 pytestmark = pytest.mark.timeout(900)
+MINUTE = 60_000_000
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -48,6 +51,14 @@ def assert_same(contents, expected):
     assert contents == expected
 
 
+def began(segment):
+    return pq.read_table(segment, columns=["at"])["at"][0].as_py()
+
+
+def files(folder):
+    return {path.name for path in folder.iterdir()}
+
+
 def in_pieces(spark, directory, tmp_path, pieces):
     captures, lake = tmp_path / "captures", tmp_path / "lake"
     for piece in pieces:
@@ -65,6 +76,19 @@ def test_pieces_out_of_order_and_twice_make_the_same_tables(spark, directory, ex
         lambda to: feed(directory, parts[third - 5 :], to, name=lambda path: f"again-{path.name}"),
     ]
     assert_same(in_pieces(spark, directory, tmp_path, pieces), expected)
+
+
+def test_what_new_rows_do_not_matter_to_stays_as_it_is(spark, directory, expected, tmp_path):
+    captures, lake = tmp_path / "captures", tmp_path / "lake"
+    late = [path for path in segments(directory) if began(path) > dt.datetime(2025, 1, 1, 23, 45, tzinfo=dt.UTC)]
+    feed(directory, [path for path in segments(directory) if path not in late], captures)
+    run(spark, directory, lake, captures=captures, **PERIODS)
+    before = files(lake / "flows" / "date=2025-01-01" / "bucket=23h00")
+    feed(directory, late, captures)
+    run(spark, directory, lake, captures=captures, **PERIODS)
+    assert late
+    assert before == files(lake / "flows" / "date=2025-01-01" / "bucket=23h00")
+    assert_same(Made(directory, lake).contents(), expected)
 
 
 @pytest.mark.long
@@ -193,6 +217,11 @@ def test_every_wrong_option_is_told_at_once(spark, tmp_path):
         "lost_after",
         "files_per_batch",
     ]
+
+
+def test_a_run_takes_what_the_lake_began_with(spark, directory, expected):  # noqa: ARG001 - it is made by then
+    again = Pipeline(str(directory / "captures"), str(directory / "lake"), spark=spark)
+    assert again.lake.periods == Periods(30 * MINUTE, 10 * MINUTE)
 
 
 def test_a_lake_does_not_change_its_buckets(spark, directory, expected):  # noqa: ARG001 - it is made by then

@@ -53,13 +53,15 @@ def pipeline() -> None:
     "--late", default="1h", metavar="TIME", help="How old a row may be, against the newest, to be taken in."
 )
 @click.option("--lost-after", default="30s", metavar="TIME", help="What was not received by then is lost.")
-@click.option("--bucket", default="1h", metavar="TIME", help="What tables are worked out anew by; part of an hour.")
-@click.option("--horizon", default="10m", metavar="TIME", help="How far beyond its bucket a flow is followed.")
+@click.option("--bucket", metavar="TIME", help="What tables are worked out anew by; a new lake begins with 30m.")
+@click.option("--horizon", metavar="TIME", help="How far beyond its bucket a flow is followed; begins with 5m.")
 @click.option(
     "--files-per-batch", type=click.IntRange(min=1), metavar="N", help="At most; else all that are there."
 )
 @click.option("--keep-frames", is_flag=True, help="Keep the raw frames of messages, too.")
-@click.option("--format", type=click.Choice(["parquet", "orc"]), default="parquet", help="How tables are written.")
+@click.option(
+    "--format", type=click.Choice(["parquet", "orc"]), help="How tables are written (parquet)."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def run(

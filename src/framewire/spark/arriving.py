@@ -23,11 +23,12 @@ from framewire.spark.signatures import verify
 from framewire.spark.tables import TABLES
 from framewire.spark.texts import flow_text, is_flow, message_text, readable
 
-__all__ = ["LATE", "arriving"]
+__all__ = ["FINE", "LATE", "arriving"]
 
 LATE = "late"
 """The fault of a row that is older than the pipeline takes in."""
-_NO_FAULT = "none"
+FINE = "none"
+"""The fault of a message."""
 _UNSIGNABLE = 1
 """The wire format that has no room for a signature."""
 
@@ -38,8 +39,8 @@ def arriving(
     """Captured rows as rows of ``messages``, with ``fault``; rows before ``oldest`` are late."""
     decoded = decode_all(captured.select(*COLUMNS))
     late = F.lit(False) if oldest is None else is_before(F.col("at"), oldest)
-    fault = F.when(late, LATE).otherwise(F.coalesce(F.col("error"), F.lit(_NO_FAULT)))
-    kept = F.lit(keep_frames) | (fault != _NO_FAULT)
+    fault = F.when(late, LATE).otherwise(F.coalesce(F.col("error"), F.lit(FINE)))
+    kept = F.lit(keep_frames) | (fault != FINE)
     identity = ("identity", "version", "version_raw", "partition")
     made = _hashes() | {
         "fault": fault,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from operator import or_
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -34,12 +36,12 @@ _AT_ONCE = 24
 _SIDE_BY_SIDE = 4
 
 
-def derive(lake: Lake, changed: set[int], settled_us: int) -> set[int]:
-    """Bring all tables up to date with ``messages``; ``changed`` are the buckets that have new ones.
+def derive(lake: Lake, reached: set[int], settled_us: int) -> set[int]:
+    """Bring all tables up to date with ``messages``; ``reached`` are the buckets that new ones matter to.
 
     Rows before ``settled_us`` have had their time to be received and delivered. Returns what was worked out.
     """
-    buckets = sorted(lake.present("messages", lake.periods.around(changed)))
+    buckets = sorted(lake.present("messages", reached))
     for first in range(0, len(buckets), _AT_ONCE):
         _by_bucket(lake, set(buckets[first : first + _AT_ONCE]), settled_us)
     for first in range(0, len(buckets), _AT_ONCE):
@@ -47,12 +49,25 @@ def derive(lake: Lake, changed: set[int], settled_us: int) -> set[int]:
     return set(buckets)
 
 
+def _within_reach(lake: Lake, buckets: set[int]) -> DataFrame:
+    """The messages of some buckets, and those around them that matter to these."""
+    periods = lake.periods
+    inside = lake.read("messages", buckets)
+    beside = lake.present("messages", periods.around(buckets) - buckets)
+    if not beside:
+        return inside
+    # By the very times, as that is what Spark can pass over parts of files by.
+    edges = [edge for bucket in sorted(beside) for edge in periods.edges(bucket, buckets)]
+    near = [(F.col("at") >= F.lit(first)) & (F.col("at") < F.lit(last)) for first, last in edges]
+    return inside.unionAll(lake.read("messages", beside).where(reduce(or_, near)))
+
+
 def _by_bucket(lake: Lake, buckets: set[int], settled_us: int) -> None:
     periods = lake.periods
     # The time itself has settled, too.
     settled = _EPOCH + dt.timedelta(microseconds=settled_us + 1)
-    rows = lake.read("messages", periods.around(buckets))
-    events = transfers(passages(in_contexts(rows, periods, buckets), settled)).persist(StorageLevel.MEMORY_AND_DISK)
+    rows = in_contexts(_within_reach(lake, buckets), periods, buckets)
+    events = transfers(passages(rows, settled)).persist(StorageLevel.MEMORY_AND_DISK)
     try:
         taken, recorders = ways(events)
         skews = list(clock_skews(taken))

@@ -57,14 +57,19 @@ class Lake:
         """Where something is written before it is moved into place."""
         return f"{self.root}/_staging/{name}"
 
+    @staticmethod
+    def settled(spark: SparkSession, root: str) -> dict[str, Any] | None:
+        """What was settled when a lake began; None where there is none yet."""
+        files = Files(spark, root)
+        told = files.read(f"{files.root.rstrip('/')}/_state/lake.json")
+        return json.loads(told) if told else None
+
     @classmethod
     def existing(cls, spark: SparkSession, root: str) -> Lake:
         """A lake as it was begun."""
-        files = Files(spark, root)
-        told = files.read(f"{files.root.rstrip('/')}/_state/lake.json")
-        if told is None:
+        there = cls.settled(spark, root)
+        if there is None:
             raise UsageError(f"{root} is no lake; make one with: framewire pipeline run --captures … --lake {root}")
-        there = json.loads(told)
         _check_layout(root, there["layout"])
         return cls(spark, root, Periods(there["bucket_us"], there["horizon_us"]), there["format"])
 
@@ -77,11 +82,10 @@ class Lake:
             "horizon_us": self.periods.horizon,
             "format": self.format,
         }
-        told = self.files.read(place)
-        if told is None:
+        there = self.settled(self.spark, self.root)
+        if there is None:
             self.files.write(place, json.dumps(mine))
             return
-        there = json.loads(told)
         _check_layout(self.root, there["layout"])
         wrong = [f"{name} is {there[name]}, not {mine[name]}" for name in mine if there[name] != mine[name]]
         if wrong:

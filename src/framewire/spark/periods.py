@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pyspark.sql import Column
@@ -33,8 +34,8 @@ def duration(text: str) -> int | None:
 class Periods:
     """How long a bucket is, and how far around it one has to look to know all about it."""
 
-    bucket: int = HOUR
-    horizon: int = 600 * _SECOND
+    bucket: int = 30 * _MINUTE
+    horizon: int = 5 * _MINUTE
 
     def __post_init__(self) -> None:
         problems = []
@@ -50,8 +51,20 @@ class Periods:
         return microseconds // self.bucket
 
     def around(self, buckets: set[int]) -> set[int]:
-        """The buckets that hold all rows within the horizon of some, and to which those rows matter, too."""
+        """The buckets that hold all rows within the horizon of some."""
         return {bucket + step for bucket in buckets for step in (-1, 0, 1)}
+
+    def reached(self, first_us: int, last_us: int) -> set[int]:
+        """The buckets that rows between two times matter to."""
+        return set(range(self.of(first_us - self.horizon), self.of(last_us + self.horizon) + 1))
+
+    def edges(self, bucket: int, of: set[int]) -> Iterator[tuple[dt.datetime, dt.datetime]]:
+        """The parts of a bucket that matter to those beside it, if they are among some."""
+        horizon = dt.timedelta(microseconds=self.horizon)
+        if bucket - 1 in of:
+            yield self.begin(bucket), self.begin(bucket) + horizon
+        if bucket + 1 in of:
+            yield self.begin(bucket + 1) - horizon, self.begin(bucket + 1)
 
     def hours(self, buckets: set[int]) -> set[int]:
         """All buckets of the hours in which some buckets lie."""

@@ -92,31 +92,37 @@ class Pipeline:
         keys: KeyRing | None = None,
         late: str = "1h",
         lost_after: str = "30s",
-        bucket: str = "1h",
-        horizon: str = "10m",
+        bucket: str | None = None,
+        horizon: str | None = None,
         files_per_batch: int | None = None,
         keep_frames: bool = False,
-        format: str = "parquet",  # noqa: A002 - it is what Spark calls it
+        format: str | None = None,  # noqa: A002 - it is what Spark calls it
         spark: SparkSession | None = None,
     ) -> None:
         """See docs/pipeline.md. ``bucket``, ``horizon`` and ``format`` are settled when a lake begins."""
-        times = {"late": late, "lost_after": lost_after, "bucket": bucket, "horizon": horizon}
-        told = {name: duration(text) for name, text in times.items()}
+        given = {"late": late, "lost_after": lost_after, "bucket": bucket, "horizon": horizon}
+        times = {name: text for name, text in given.items() if text is not None}
+        read = {name: duration(text) for name, text in times.items()}
         problems = [
             f"{name}: {times[name]!r} is no time; write it like 10m, 90s or 1h"
-            for name in told
-            if told[name] is None
+            for name in read
+            if read[name] is None
         ]
         if files_per_batch is not None and files_per_batch < 1:
             problems.append(f"files_per_batch: {files_per_batch} is not a number of files; at least 1")
         if problems:
             raise ConfigError("pipeline", problems)
-        self._late, self._lost_after = told["late"] or 0, told["lost_after"] or 0
+        told = {name: length or 0 for name, length in read.items()}
+        self._late, self._lost_after = told["late"], told["lost_after"]
         self._captures, self._keys = captures, keys
         self._files, self._keep_frames = files_per_batch, keep_frames
-        periods = Periods(told["bucket"] or 0, told["horizon"] or 0)
         self.spark = spark or session()
-        self.lake = Lake(self.spark, lake, periods, format)
+        settled = Lake.settled(self.spark, lake) or {}
+        usual = Periods()
+        bucket_us = told.get("bucket", settled.get("bucket_us", usual.bucket))
+        horizon_us = told.get("horizon", settled.get("horizon_us", usual.horizon))
+        kept_as = format or settled.get("format", "parquet")
+        self.lake = Lake(self.spark, lake, Periods(bucket_us, horizon_us), kept_as)
 
     def run(
         self, *, once: bool = True, every: str = "10 seconds", progress: Callable[[Batch], object] | None = None
@@ -180,10 +186,10 @@ class Pipeline:
         now = max(filter(None, (newest, taken.newest_us)), default=0)
         settled = now - self._lost_after
         # What was too recent to be called lost when it was looked at is looked at again.
-        waiting = (
-            set() if newest is None else {self.lake.periods.of(t) for t in (newest - self._lost_after, newest)}
+        reached = taken.reached | (
+            set() if newest is None else self.lake.periods.reached(newest - self._lost_after, newest)
         )
-        buckets = derive(self.lake, taken.buckets | self.lake.present("messages", waiting), settled)
+        buckets = derive(self.lake, reached, settled)
         late = known.get("late", 0) + taken.late
         self.lake.state_after(
             number, {"newest_us": now or None, "late": late, "rows": known.get("rows", 0) + taken.rows}

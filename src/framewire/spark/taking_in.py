@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.security import KeyRing
-from framewire.spark.arriving import LATE, arriving
+from framewire.spark.arriving import FINE, LATE, arriving
 from framewire.spark.columns import quoted
 from framewire.spark.given import is_before
 from framewire.spark.lake import Lake
@@ -44,6 +44,8 @@ class Taken:
     """The latest time in it that can be believed."""
     buckets: set[int] = field(default_factory=set)
     """Where it has new messages."""
+    reached: set[int] = field(default_factory=set)
+    """What those matter to: their buckets, and those around them that are within reach."""
 
 
 def take_in(
@@ -64,11 +66,14 @@ def take_in(
     filed = rows.withColumns(lake.periods.filing(lake.periods.bucket_of(F.col("at"))))
     seen = Observation(f"framewire batch {batch}")
     believable = is_before(F.col("at"), _EPOCH + dt.timedelta(microseconds=believable_us + 1))
+    is_fine = F.col("fault") == FINE
     watched = filed.observe(
         seen,
         F.count(F.lit(1)).alias("rows"),
         F.count(F.when(F.col("fault") == LATE, 1)).alias("late"),
         F.max(F.when(believable, F.unix_micros("at"))).alias("newest"),
+        F.min(F.when(is_fine, F.unix_micros("at"))).alias("first"),
+        F.max(F.when(is_fine, F.unix_micros("at"))).alias("last"),
     )
     stage = lake.staging(_STAGE)
     lake.write(watched, stage, _FILED)
@@ -76,6 +81,8 @@ def take_in(
     _without_copies(lake, stage, batch)
     taken = Taken(int(files.get["segments"]), int(found["rows"]), int(found["late"]), newest_us=found["newest"])
     taken.buckets = _move_messages(lake, stage, batch)
+    if taken.buckets:
+        taken.reached = lake.periods.around(taken.buckets) & lake.periods.reached(found["first"], found["last"])
     taken.quarantined = _quarantine(lake, stage, batch)
     lake.files.remove(stage)
     return taken
@@ -132,7 +139,7 @@ def _faults(lake: Lake, stage: str) -> list[str]:
 
 def _move_messages(lake: Lake, stage: str, batch: int) -> set[int]:
     buckets = set()
-    fine = f"{stage}/fault=none"
+    fine = f"{stage}/fault={FINE}"
     for date in lake.files.names(fine):
         for name in lake.files.names(f"{fine}/{date}"):
             bucket = lake.periods.number(date.removeprefix("date="), name.removeprefix("bucket="))
@@ -143,10 +150,10 @@ def _move_messages(lake: Lake, stage: str, batch: int) -> set[int]:
 
 def _quarantine(lake: Lake, stage: str, batch: int) -> int:
     """File what is no message; there is so little of it that it is read and written once more."""
-    if not any(name != "fault=none" for name in _faults(lake, stage)):
+    if not any(name != f"fault={FINE}" for name in _faults(lake, stage)):
         return 0
     seen = Observation(f"framewire quarantine {batch}")
-    faulty = _staged(lake, stage).where(F.col("fault") != "none")
+    faulty = _staged(lake, stage).where(F.col("fault") != FINE)
     told = faulty.withColumns({"error": F.col("fault"), "batch": F.lit(batch).cast("bigint")})
     rows = told.select(*map(quoted, TABLES["quarantine"].names)).observe(seen, F.count(F.lit(1)).alias("rows"))
     second = lake.staging("quarantine")
