@@ -12,7 +12,7 @@ help: ## show this list
 
 setup: $(READY) ## create .venv with pinned versions
 
-$(READY): pyproject.toml constraints.txt setup.py src/framewire/cluster/_zmqio.c
+$(READY): pyproject.toml constraints.txt setup.py $(wildcard src/framewire/*/_*.c)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "framewire needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)

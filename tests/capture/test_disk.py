@@ -173,8 +173,8 @@ class SlowDisk:
     def __init__(self, monkeypatch):
         self.gate = threading.Event()
         self.reached = threading.Event()
-        self._real = os.pwrite
-        monkeypatch.setattr(os, "pwrite", self._write)
+        self._real = os.pwritev
+        monkeypatch.setattr(os, "pwritev", self._write)
 
     def _write(self, *arguments):
         self.reached.set()

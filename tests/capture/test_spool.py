@@ -7,7 +7,7 @@ from tests.capture.recording import NODE, frames_of
 
 from framewire.capture import Place, recover
 from framewire.capture.columns import Records, batch_of
-from framewire.capture.spool import OpenSegment, SpoolReader, abandoned, open_segments
+from framewire.capture.spool import OpenSegment, Pieces, SpoolReader, abandoned, open_segments
 
 
 def batch(*said):
@@ -63,20 +63,45 @@ def test_a_reader_gets_each_batch_once_while_a_segment_grows(segment):
 
 def test_a_write_that_fails_half_way_leaves_no_trace(segment, monkeypatch):
     segment.append([batch(1)])
-    real = os.pwrite
+    real = os.pwritev
 
-    def full(descriptor, content, at):
+    def full(descriptor, pieces, at):
         if at > segment.size:
             raise OSError(28, "No space left on device")
-        return real(descriptor, content[: len(content) // 2], at)
+        return real(descriptor, [pieces[0][: len(pieces[0]) // 2]], at)
 
-    monkeypatch.setattr(os, "pwrite", full)
+    monkeypatch.setattr(os, "pwritev", full)
     with pytest.raises(OSError, match="No space left"):
         segment.append([batch(2)])
     assert segment.path.stat().st_size == segment.size
     monkeypatch.undo()
     segment.append([batch(3)])
     assert rows(segment.path) == 2
+
+
+def test_writes_that_the_system_takes_bit_by_bit_are_whole_in_the_end(segment, monkeypatch):
+    real = os.pwritev
+
+    def some(descriptor, pieces, at):
+        joined = b"".join(pieces)
+        return real(descriptor, [joined[: min(len(joined), 7)]], at)
+
+    monkeypatch.setattr(os, "pwritev", some)
+    segment.append([batch(1), b"", batch(2), batch(3)])
+    assert rows(segment.path) == 3
+    assert segment.path.stat().st_size == segment.size
+
+
+def test_any_number_of_pieces_is_written(segment):
+    segment.append([batch(number) for number in range(3000)])
+    assert rows(segment.path) == 3000
+
+
+def test_the_pieces_of_a_batch_are_the_batch():
+    whole = batch_of(NODE, Records([1000], ["sent"], [b"peer"], [None], [b"a", b"bc"], [2]))
+    pieces = Pieces()
+    for _ in range(2):
+        assert b"".join(pieces.of(whole)) == whole.serialize().to_pybytes()
 
 
 def test_a_segment_is_not_abandoned_while_its_writer_lives(segment, tmp_path):

@@ -3,11 +3,25 @@
 import threading
 
 import pytest
-from tests.capture.recording import frames_of
-from tests.node.running import until
+from tests.capture.recording import NODE, frames_of
 
+from framewire.capture import ledger
+from framewire.capture.columns import batch_of
 from framewire.capture.settings import CaptureSettings
 from framewire.capture.waiting import Waiting
+
+
+@pytest.fixture(autouse=True, params=["compiled", "pure"])
+def _make(request, monkeypatch):
+    """All of it with both makes of the ledger."""
+    if request.param == "pure":
+        monkeypatch.setattr(ledger, "_CompiledLedger", None)
+    elif not ledger.COMPILED:
+        pytest.skip("there was no compiler")
+
+
+def rows(taken):
+    return batch_of(NODE, taken).to_pylist()
 
 
 def filled(count, **options):
@@ -20,25 +34,24 @@ def filled(count, **options):
 
 def test_records_come_out_as_they_went_in():
     waiting, record = filled(2)
-    first = waiting.take()
+    first = rows(waiting.take())
     record("sent", b"peer", frames_of(2))
     record("dead", b"other", [b"a", b"bc"], "no_route")
-    rest = waiting.take()
-    assert first.messages() == [frames_of(0), frames_of(1)]
-    assert rest.messages() == [frames_of(2), [b"a", b"bc"]]
-    assert (rest.directions, rest.peers, rest.reasons) == (
-        ["sent", "dead"],
-        [b"peer", b"other"],
-        [None, "no_route"],
-    )
-    assert first.at == sorted(first.at)
+    rest = rows(waiting.take())
+    assert waiting.take() is None
+    assert [row["frames"] for row in first + rest] == [*map(frames_of, range(3)), [b"a", b"bc"]]
+    assert [(row["direction"], row["peer"], row["reason"]) for row in rest] == [
+        ("sent", b"peer", None),
+        ("dead", b"other", "no_route"),
+    ]
+    assert first[0]["at"] <= first[1]["at"]
 
 
 def test_many_records_come_out_in_their_order_too():
     waiting, _ = filled(5000)
     found = []
-    while len(taken := waiting.take()):
-        found += taken.messages()
+    while (taken := waiting.take()) is not None:
+        found += [row["frames"] for row in rows(taken)]
     assert found == [frames_of(number) for number in range(5000)]
 
 
@@ -119,26 +132,19 @@ def test_a_node_that_has_waited_in_vain_does_not_wait_for_every_message():
     assert (len(waiting), waiting.dropped) == (1, 1000)
 
 
-def test_nothing_is_lost_or_mixed_up_while_one_thread_adds_and_another_takes():
-    waiting = Waiting(CaptureSettings(queue_records=1_000_000, queue_bytes=1 << 40))
-    record = waiting.taker()
-    count, taken = 50_000, []
-    done = threading.Event()
-
-    def take():
-        while not done.is_set() or len(waiting):
-            records = waiting.take()
-            taken.extend(zip(records.peers, records.messages(), strict=True))
-            waiting.written()
-
-    thread = threading.Thread(target=take)
-    thread.start()
-    for number in range(count):
-        record("sent", b"%d" % number, [b"%d" % number] * (number % 5))
-    done.set()
-    until(lambda: not thread.is_alive())
-    assert [peer for peer, _ in taken] == [b"%d" % number for number in range(count)]
-    assert all(frames == [peer] * (int(peer) % 5) for peer, frames in taken)
+def test_room_is_given_back_for_what_was_written_and_not_for_the_rest():
+    waiting, record = filled(60, queue_records=100)
+    for _ in range(5):
+        waiting.take()
+        for number in range(40):
+            record("sent", b"peer", frames_of(number))
+        waiting.written()
+        assert len(waiting) == 40
+        waiting.take()
+        waiting.written()
+        for number in range(60):
+            record("sent", b"peer", frames_of(number))
+    assert (len(waiting), waiting.dropped) == (60, 0)
 
 
 def test_what_comes_after_the_end_is_refused_and_counted():

@@ -12,7 +12,8 @@ from framewire.capture.settings import CaptureSettings, settings_from
 from framewire.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from framewire.capture.waiting import Take, Waiting
+    from framewire.capture.ledger import Take
+    from framewire.capture.waiting import Waiting
     from framewire.capture.writing import Sealer, Writer
 
 __all__ = ["Capture", "CaptureStats"]

@@ -1,8 +1,8 @@
 """Open segments: files that grow by a batch at a time, and are worth reading wherever they end.
 
-An open segment is an Arrow IPC stream in the spool directory. Each batch is put together in memory and written
-in one go, so that a process may be killed at any moment: at worst the last batch is incomplete, and is left
-out. A writer that fails half-way (a full disk) cuts the file back to the last whole batch.
+An open segment is an Arrow IPC stream in the spool directory. Each batch is written in one go, so that a process
+may be killed at any moment: at worst the last batch is incomplete, and is left out. A writer that fails half-way (a
+full disk) cuts the file back to the last whole batch.
 
 Whoever writes a segment holds a lock on it, which the system releases when the process ends, however it ends.
 So a segment that can be locked was left by someone, and anyone may seal it.
@@ -13,18 +13,22 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 
 from framewire.capture.columns import SCHEMA
 from framewire.capture.places import new_ulid
 
-__all__ = ["OpenSegment", "SpoolReader", "abandoned", "open_segments", "ulid_of"]
+__all__ = ["OpenSegment", "Pieces", "SpoolReader", "abandoned", "open_segments", "ulid_of"]
 
 _SUFFIX = ".arrows"
+_AT_ONCE = 1000
+"""Pieces that the system takes in one go."""
 _NODE = b"framewire.node"
 
 
@@ -62,23 +66,22 @@ class OpenSegment:
         """What reads it back, even if somebody has removed its name."""
         return SpoolReader(os.fdopen(os.dup(self._descriptor), "rb"))
 
-    def append(self, buffers: Iterable[pa.Buffer]) -> None:
-        """Write batches, all or none of them."""
-        end = self.size
+    def append(self, pieces: Iterable[Any]) -> None:
+        """Write the pieces of batches, all or none of them."""
+        left, end = deque(memoryview(piece) for piece in pieces), self.size
         try:
-            for buffer in buffers:
-                end = self._write(memoryview(buffer), end)
+            while left:
+                written = os.pwritev(self._descriptor, list(islice(left, _AT_ONCE)), end)
+                end += written
+                while left and written >= len(left[0]):
+                    written -= len(left.popleft())
+                if written:
+                    left[0] = left[0][written:]
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self.size)
             raise
         self.size = end
-
-    def _write(self, content: memoryview, at: int) -> int:
-        while content:
-            written = os.pwrite(self._descriptor, content, at)
-            content, at = content[written:], at + written
-        return at
 
     def remove(self) -> None:
         """It is sealed, or empty: nobody needs it any more."""
@@ -88,6 +91,32 @@ class OpenSegment:
     def close(self) -> None:
         """Leave it to whoever comes next."""
         os.close(self._descriptor)
+
+
+class Pieces:
+    """Batches as they are in a segment, in pieces: most of them are the batch's own memory, and not copied."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._pieces: list[Any] = []
+        self._stream = pa.ipc.new_stream(self, SCHEMA)
+        self.of(pa.RecordBatch.from_pylist([], SCHEMA))  # before the first one comes the schema, which is there
+
+    def of(self, batch: pa.RecordBatch) -> list[Any]:
+        """The pieces of a batch."""
+        self._pieces = []
+        self._stream.write_batch(batch)
+        made, self._pieces = self._pieces, []
+        return made
+
+    def write(self, piece: Any) -> int:
+        """Take a piece: what pyarrow calls."""
+        self._pieces.append(piece)
+        return len(piece)
+
+    def flush(self) -> None:
+        """Do nothing: what pyarrow calls."""
 
 
 class SpoolReader:

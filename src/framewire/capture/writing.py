@@ -14,16 +14,17 @@ import queue
 import threading
 import time
 from itertools import chain
+from typing import Any
 
 import pyarrow as pa
 
 from framewire.capture.bodies import cut_body
-from framewire.capture.columns import Records, batch_of
+from framewire.capture.columns import Block, Records, batch_of, rows_of
 from framewire.capture.places import Place
 from framewire.capture.retention import prune
 from framewire.capture.sealing import seal
 from framewire.capture.settings import CaptureSettings
-from framewire.capture.spool import OpenSegment, abandoned
+from framewire.capture.spool import OpenSegment, Pieces, abandoned
 from framewire.capture.waiting import Waiting
 
 __all__ = ["Complaints", "Sealer", "Writer"]
@@ -79,8 +80,12 @@ class Writer(threading.Thread):
         self._sealer = sealer
         self._segment: OpenSegment | None = None
         self._began = 0.0
-        self._in_hand: list[pa.Buffer] = []
-        self._count = 0
+        self._in_hand: list[pa.RecordBatch] = []
+        self._pieces: list[Any] = []
+        """The same as it is written."""
+        self._block: Block | None = None
+        """What that was made of, where its memory can be used again."""
+        self._pieces_of = Pieces().of
         self._ending = threading.Event()
 
     def run(self) -> None:
@@ -105,45 +110,54 @@ class Writer(threading.Thread):
 
     def _write_all(self) -> None:
         while True:
-            if not self._in_hand:
-                self._take()
-            if not self._in_hand:
-                return
             try:
+                if not self._in_hand:
+                    self._take()
+                if not self._in_hand:
+                    return
                 self._append()
             except Exception as problem:  # noqa: BLE001 - whatever it is, this thread must not end of it
                 self.complaints.add("cannot write", problem)
                 return
 
     def _take(self) -> None:
-        """Get the next batches in hand. Between any two of them the node has its turn, if it can be."""
+        """Get the next batches in hand."""
         for _ in range(_AT_ONCE):
             records = self._waiting.take()
-            if not len(records):
+            if records is None:
                 break
             if not self._hold(records):
-                for single in records.singles():
-                    if not self._hold(single):
-                        self._waiting.lose(1)
-                        log.error("a message cannot be recorded: %.200r", single)
+                self._hold_singly(records)
+            if isinstance(records, Block):
+                break  # that was all there is
+            # Lists become columns with the interpreter in hand: between any two of them the node has its turn.
             if self._waiting.left() < _HURRY:
                 time.sleep(0)
         if not self._in_hand:
             self._waiting.written()
 
-    def _hold(self, records: Records) -> bool:
+    def _hold(self, records: Block | Records) -> bool:
         """Get records in hand as a batch; not if any of them is nothing that can be written."""
         try:
-            self._in_hand.append(self._batch(records).serialize())
+            batch = self._batch(records)
+            self._pieces += self._pieces_of(batch)
         except Exception:
-            log.debug("%d messages cannot become a batch", len(records), exc_info=True)
+            log.debug("%d messages cannot become a batch", rows_of(records), exc_info=True)
             return False
-        self._count += len(records)
+        self._in_hand.append(batch)
+        self._block = records if isinstance(records, Block) else None
         return True
 
-    def _batch(self, records: Records) -> pa.RecordBatch:
+    def _hold_singly(self, records: Block | Records) -> None:
+        """Get those in hand that can be written."""
+        for single in (records if isinstance(records, Records) else records.listed()).singles():
+            if not self._hold(single):
+                self._waiting.lose(1)
+                log.error("a message cannot be recorded: %.200r", single)
+
+    def _batch(self, records: Block | Records) -> pa.RecordBatch:
         limit = self._settings.body_limit
-        if limit is not None:
+        if limit is not None and isinstance(records, Records):
             cut = [cut_body(frames, limit) for frames in records.messages()]
             records = dataclasses.replace(records, frames=list(chain.from_iterable(cut)))
         return batch_of(self._node, records)
@@ -152,10 +166,12 @@ class Writer(threading.Thread):
         if self._segment is None:
             self._segment = OpenSegment.create(self._place.spool, self._node)
             self._began = time.monotonic()
-        self._segment.append(self._in_hand)
-        self.written += self._count
-        self._in_hand, self._count = [], 0
-        self._waiting.written()
+        self._segment.append(self._pieces)
+        written, self._in_hand, self._pieces = self._in_hand, [], []
+        self.written += sum(batch.num_rows for batch in written)
+        del written  # so that nothing holds the memory of the block, which is wanted for what is recorded next
+        self._waiting.written(self._block)
+        self._block = None
         self.complaints.settle()
         self._rotate()
 
@@ -167,11 +183,11 @@ class Writer(threading.Thread):
             self._hand_on()
 
     def _give_up(self) -> None:
-        while len(self._waiting.take()):
+        while self._waiting.take() is not None:
             pass
         lost = len(self._waiting)
         self._waiting.lose_all()
-        self._in_hand = []
+        self._in_hand, self._pieces = [], []
         log.error("capture to %s: %d messages could not be written before the end", self._place.name, lost)
 
     def _hand_on(self) -> None:
