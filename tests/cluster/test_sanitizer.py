@@ -1,4 +1,4 @@
-"""The compiled channel under gcc's sanitizers: its own tests, with every access to memory checked."""
+"""What is compiled for messages, under gcc's sanitizers: its own tests, with every access to memory checked."""
 
 import os
 import shutil
@@ -10,21 +10,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src" / "framewire" / "cluster" / "_zmqio.c"
 GCC = shutil.which("gcc")
 
 # Loaded before anything of framewire, so that the tests find the checked build in place of the installed one.
 PLUGIN = """
 import importlib.util, pathlib, sys
-path = pathlib.Path(__file__).with_name("_zmqio.so")
-spec = importlib.util.spec_from_file_location("framewire.cluster._zmqio", path)
+path = pathlib.Path(__file__).with_name("checked.so")
+spec = importlib.util.spec_from_file_location("framewire.{name}", path)
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 sys.modules[spec.name] = module
 
 def pytest_sessionfinish():
     from framewire.cluster import channel
-    print("checked build in use:", channel._CompiledChannel is module.Channel)
+    from framewire.wire import moulds
+    in_use = {{"cluster._zmqio": channel._CompiledChannel, "wire._moulds": type(moulds._holes)}}["{name}"]
+    print("checked build in use:", in_use.__module__ == spec.name and in_use in vars(module).values())
 """
 
 
@@ -35,7 +36,12 @@ def library(name):
 
 @pytest.mark.long
 @pytest.mark.skipif(GCC is None, reason="there is no gcc here")
-def test_the_compiled_channel_is_clean_under_the_sanitizers(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "tests"),
+    [("cluster._zmqio", "tests/cluster/test_channel.py"), ("wire._moulds", "tests/wire/test_moulds.py")],
+)
+def test_it_is_clean_under_the_sanitizers(name, tests, tmp_path):
+    source = ROOT / "src" / "framewire" / f"{name.replace('.', '/')}.c"
     asan = library("libasan.so")
     if not Path(asan).is_absolute():
         pytest.skip("gcc has no address sanitizer here")
@@ -53,12 +59,11 @@ def test_the_compiled_channel_is_clean_under_the_sanitizers(tmp_path):
                 "-Wno-missing-field-initializers",
             ),
             *("-Wno-cast-function-type", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"),
-            *(f"-I{sysconfig.get_path('include')}", str(SOURCE), "-o", str(tmp_path / "_zmqio.so")),
+            *(f"-I{sysconfig.get_path('include')}", str(source), "-o", str(tmp_path / "checked.so")),
         ],
         check=True,
     )
-    (tmp_path / "checked_build.py").write_text(PLUGIN)
-    tests = str(Path(__file__).with_name("test_channel.py"))
+    (tmp_path / "checked_build.py").write_text(PLUGIN.format(name=name))
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-s", "-p", "checked_build", "-p", "no:cacheprovider", tests],
         cwd=ROOT,

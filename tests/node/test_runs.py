@@ -233,30 +233,99 @@ def test_each_of_them_is_recorded(known):
     run(main())
 
 
+def answers_to(node, transport):
+    """The answer to each question that was sent, with the number that comes next."""
+    questions = [decode(frames) for what, _, frames in transport.diary[1:] if what == "sent"]
+    return [
+        note(
+            number,
+            b"run.answer",
+            correlation_id=question.correlation_id,
+            callback_key=question.callback_key,
+            callback_points=question.callback_points,
+            callback_receiver_identity=node.hub.identity,
+            callback_receiver_node_identity=node.identity,
+            receiver_identity=node.hub.identity,
+            receiver_node_identity=node.identity,
+        )
+        for number, question in enumerate(questions)
+    ]
+
+
 def test_answers_that_come_together_end_the_promises_that_wait_for_them():
     async def main():
         transport = Recording()
         async with Node(signals=False, transport=transport) as node:
             node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
             promises = [node.hub.start(Question(number), Answer) for number in range(5)]
-            questions = [decode(frames) for what, _, frames in transport.diary[1:] if what == "sent"]
-            answers = [
-                note(
-                    number,
-                    b"run.answer",
-                    correlation_id=question.correlation_id,
-                    callback_key=question.callback_key,
-                    callback_points=question.callback_points,
-                    callback_receiver_identity=node.hub.identity,
-                    callback_receiver_node_identity=node.identity,
-                    receiver_identity=node.hub.identity,
-                    receiver_node_identity=node.identity,
-                )
-                for number, question in enumerate(questions)
-            ]
+            answers = answers_to(node, transport)
             node.port.receive(b"there", answers[0])
             node.port.receive_alike(b"there", [*answers[1:], answers[1]])
             assert [(await promise).number for promise in promises] == [0, 1, 2, 3, 4]
             assert node.dead_letters.counts[Reason.DUPLICATE_REPLY] == 1
+
+    run(main())
+
+
+def test_of_answers_that_come_together_each_that_is_not_good_is_told_apart():
+    async def main():
+        transport = Recording()
+        async with Node(signals=False, transport=transport) as node:
+            node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
+            promises = [node.hub.start(Question(number), Answer) for number in range(6)]
+            answers = answers_to(node, transport)
+            promises[2].cancel()
+            answers[3][2] = b"\xc1"  # no msgpack
+            strange = answers[4].copy()
+            strange[-4] = b"another flow"
+            odd = answers[4].copy()
+            odd[-3] = b"\1"  # the ttl of V5 is eight bytes
+            assert decode(strange).correlation_id == b"another flow"
+            node.port.receive(b"there", answers[0])
+            node.port.receive_alike(b"there", [*answers[1:4], strange, odd, *answers[4:]])
+            assert [promises[number].result().number for number in (0, 1, 4, 5)] == [0, 1, 4, 5]
+            with pytest.raises(fw.BadBody, match="not a Answer as msgpack"):
+                promises[3].result()
+            counts = node.dead_letters.counts
+            assert counts[Reason.LATE_REPLY] == counts[Reason.BAD_BODY] == 1
+            assert counts[Reason.UNKNOWN_REPLY] == counts[Reason.MALFORMED] == 1
+            assert node.stats().totals["received"] == 8
+            assert node.stats().totals["replies"] == 4
+
+    run(main())
+
+
+def test_answers_that_come_together_are_recorded_as_received_and_delivered():
+    recorder = Notes()
+
+    async def main():
+        transport = Recording()
+        async with Node(signals=False, transport=transport, recorder=recorder) as node:
+            node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
+            promises = [node.hub.start(Question(number), Answer) for number in range(4)]
+            answers = answers_to(node, transport)
+            node.port.receive(b"there", answers[0])
+            node.port.receive_alike(b"there", answers[1:])
+            assert [(await promise).number for promise in promises] == [0, 1, 2, 3]
+        found = {"received": [], "delivered": []}
+        for direction, _, frames, _ in recorder.kept:
+            if direction != "sent":
+                found[direction].append(decode(list(frames)).body)
+        assert found["received"] == found["delivered"] == [decode(frames).body for frames in answers]
+
+    run(main())
+
+
+def test_a_gathering_takes_answers_that_come_together():
+    async def main():
+        transport = Recording()
+        async with Node(signals=False, transport=transport) as node:
+            node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
+            gathering = asyncio.ensure_future(node.hub.gather(Question(0), Answer, stop_after=3))
+            await eventually(lambda: len(transport.diary) > 1)
+            (answer,) = answers_to(node, transport)
+            node.port.receive(b"there", answer)
+            node.port.receive_alike(b"there", [answer, answer])
+            assert len(await gathering) == 3
 
     run(main())

@@ -5,12 +5,20 @@ import random
 import pytest
 from fuzz import wire as fuzzer
 from hypothesis import given
+from hypothesis import strategies as st
 from tests.wire import vectors
 from tests.wire.building import laid_out
 from tests.wire.strategies import i64, raw, versioned_messages
 
 from framewire.wire import Message, MessageId, RouterAddress, WireError, decode, encode
-from framewire.wire.moulds import Mould, are_alike, contents
+from framewire.wire.moulds import HOLES, Mould, PureHoles, are_alike, contents
+
+try:
+    from framewire.wire._moulds import Holes
+except ImportError:
+    Holes = None
+
+both_makes = pytest.mark.skipif(Holes is None, reason="there was no compiler")
 
 QUESTION = Message(
     b"shop.order",
@@ -135,4 +143,68 @@ def test_parts_that_are_not_where_we_write_them_make_no_mould():
 def test_a_mould_does_not_keep_the_body_it_was_made_from():
     large = b"x" * 100_000
     mould = mould_of(QUESTION.replace(body_frames=(large,)))
-    assert all(large not in held for held in (mould._frames, mould._holed))
+    assert all(large not in held for held in (mould.filled.args[0], mould._holed))
+
+
+@both_makes
+@given(versioned_messages(5).map(lambda message: message.replace(socket_identity=b"")), raw, i64, raw, i64, raw)
+def test_the_compiled_make_puts_in_and_takes_out_the_same(like, body, ttl, flow, key, signature):
+    frames, compiled = encode(like), Holes(*HOLES)
+    filled = compiled.filled(frames, body, ttl, flow, key, signature)
+    assert filled == PureHoles.filled(frames, body, ttl, flow, key, signature)
+    assert compiled.contents(filled) == PureHoles.contents(filled) == (body, ttl, flow, key, signature)
+    assert frames == encode(like)  # what it was made from stays as it was
+
+
+@both_makes
+@given(raw, raw)
+def test_the_compiled_make_takes_the_same_for_no_number(ttl, key):
+    frames, compiled = encode(QUESTION), Holes(*HOLES)
+    frames[HOLES[1]], frames[HOLES[3]] = ttl, key
+    assert compiled.contents(frames) == PureHoles.contents(frames)
+
+
+@both_makes
+@given(
+    versioned_messages(5).map(lambda message: message.replace(body_frames=(b"x",), socket_identity=b"")),
+    st.integers(0, 60),
+    raw,
+    st.integers(-1, 1),
+)
+def test_the_compiled_make_takes_the_same_for_alike(like, place, other, more):
+    frames = encode(like)
+    changed = [bytes(bytearray(frame)) for frame in frames]  # equal, and not the same objects
+    if place < len(changed):
+        changed[place] = other
+    changed = [*changed, b""][: len(changed) + more]
+    kept = [list(frames), list(frames)]
+    for holed in kept:
+        for hole in (0, *HOLES):
+            holed[hole] = None
+    compiled, pure = (
+        make.fits(holed, changed) for make, holed in zip((Holes(*HOLES), PureHoles()), kept, strict=True)
+    )
+    assert compiled == pure
+    assert kept[0] == kept[1]
+    assert not compiled or Holes(*HOLES).fits(kept[0], changed)
+
+
+@both_makes
+def test_the_compiled_make_refuses_what_is_no_message():
+    compiled, frames = Holes(*HOLES), encode(QUESTION)
+    short = frames[: -min(HOLES) - 1]
+    for make in (compiled, PureHoles()):
+        with pytest.raises(IndexError):
+            make.contents(short)
+        with pytest.raises(IndexError):
+            make.filled(short, b"", 1, b"", 1, b"")
+    with pytest.raises(TypeError, match="frames are a list"):
+        compiled.contents(tuple(frames))
+    with pytest.raises(OverflowError):
+        compiled.filled(frames, b"", 2**63, b"", 1, b"")
+    with pytest.raises(TypeError):
+        compiled.filled(frames, b"", "1", b"", 1, b"")
+    with pytest.raises(TypeError, match="two lists"):
+        compiled.fits(frames, tuple(frames))
+    with pytest.raises(TypeError, match="6 arguments"):
+        compiled.filled(frames, b"")

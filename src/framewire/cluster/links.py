@@ -186,8 +186,11 @@ class Links:
         if link.queue:
             return self._enqueue(link, frames)
         if self._turn is None:
-            self._turn = self._loop.call_soon(self._turned)
-            return None if self._sent(link, frames) else self._enqueue(link, frames)
+            try:
+                sent = self._sent(link, frames)
+            finally:
+                self._turn = self._loop.call_soon(self._turned)  # not before: somebody waits for the message
+            return None if sent else self._enqueue(link, frames)
         gathered = link.gathered
         if not gathered:
             self._gathering.append(link)

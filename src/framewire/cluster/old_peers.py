@@ -35,22 +35,22 @@ class Formats:
     """What each peer writes, and so is written to."""
 
     def __init__(self, version: int) -> None:
-        self._usual = _format_frame(version)
-        self._others: dict[bytes, bytes] = {}
+        self.usual = _format_frame(version)
+        self.others: dict[bytes, bytes] = {}
 
     def of(self, peer: bytes) -> bytes:
         """The last frame of a message to a peer."""
-        return self._others.get(peer, self._usual)
+        return self.others.get(peer, self.usual)
 
     def note(self, peer: bytes, last: bytes) -> None:
         """A peer has written a message with this last frame."""
         if last == V5:
-            self._others.pop(peer, None)
+            self.others.pop(peer, None)
         else:
-            self._others[peer] = last
+            self.others[peer] = last
 
     def forget(self, peer: bytes) -> None:
-        self._others.pop(peer, None)
+        self.others.pop(peer, None)
 
 
 def sender_of(frames: list[bytes]) -> bytes:

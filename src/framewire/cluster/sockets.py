@@ -96,15 +96,15 @@ class Reader:
             return
         self._busy = True
         try:
-            # The descriptor tells of changes, not of states: go on until there is nothing.
             before = self._channel.oversized
             runs = self._channel.receive_runs(_BATCH)
             oversized = self._channel.oversized - before
-            if runs or oversized:
+            count = sum(map(len, runs))
+            # The descriptor tells of changes, not of states: go on until there was nothing.
+            if count + oversized >= _BATCH:
                 self._look_again()
             if oversized:
                 self._dropped(self._offenders(oversized))
-            count = sum(map(len, runs))
             if count:
                 self._taken(count)
             if count > 1:

@@ -207,7 +207,8 @@ class SocketTransport:
     def send(self, peer: bytes, frames: list[bytes]) -> Room | None:
         if self._context is None:
             raise NodeStopped("this node is not connected")
-        frames[-1] = self._formats.of(peer)
+        formats = self._formats
+        frames[-1] = formats.others.get(peer, formats.usual)
         return self._links.send(peer, frames)
 
     def announce(self, registrations: Iterable[Registration]) -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-__all__ = ["Clock", "DeadlineWheel", "LoopClock", "Timer"]
+__all__ = ["Clock", "DeadlineQueue", "DeadlineWheel", "LoopClock", "Timer"]
 
 
 class Timer(Protocol):
@@ -39,6 +39,54 @@ class LoopClock:
     @staticmethod
     def call_later(delay: float, callback: Callable[..., object], *args: Any) -> Timer:
         return asyncio.get_running_loop().call_later(delay, callback, *args)
+
+
+class DeadlineQueue:
+    """Calls back things that all have the same time, within one tick of its end.
+
+    Their time is over in the order in which they began, so a look at the oldest is enough, wherever they are kept,
+    and one that ends in time costs nothing here. Nearly all asks wait as long as is usual (bench/cluster.py).
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        limit: float,
+        waiting: Callable[[], Iterable[tuple[Any, float]]],
+        expired: Callable[[Any], None],
+        tick: float = 0.01,
+    ) -> None:
+        """``waiting`` gives what has not ended, and when each began, the oldest first."""
+        self._clock = clock
+        self._limit = limit
+        self._waiting = waiting
+        self._expired = expired
+        self._tick = tick
+        self._timer: Timer | None = None
+        self.watching = False
+        """Whether there will be a look; if not, call ``watch`` with whatever begins."""
+
+    def watch(self, began: float) -> None:
+        """Look after what began at a moment, and after all that begin later."""
+        self.watching = True
+        delay = max(0.0, began + self._limit + self._tick - self._clock.time())
+        self._timer = self._clock.call_later(delay, self._look)
+
+    def close(self) -> None:
+        """Watch nothing any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        self.watching = False
+        now, over = self._clock.time(), []
+        for item, began in self._waiting():
+            if began + self._limit > now:
+                self.watch(began)
+                break
+            over.append(item)
+        for item in over:
+            self._expired(item)
 
 
 class DeadlineWheel:

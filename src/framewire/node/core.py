@@ -150,6 +150,8 @@ class Core:
     """How many more may be, before the event loop must come round."""
     send: Callable[[Parcel], Room | None] = field(init=False)
     """How a parcel gets under way; the router's, once there is one."""
+    answer: Callable[[str, Parcel, object], Room | None] = field(init=False)
+    """How what an actor made of a parcel does."""
     now: Callable[[], float] = field(init=False)
     dead_letters: DeadLetters = field(init=False)
     trace: Trace = field(init=False)

@@ -8,11 +8,12 @@ from time import time_ns
 from framewire.errors import BadBody, BadSignature, Expired, MessageError, Overloaded, Unreachable, UsageError
 from framewire.node.core import Core
 from framewire.node.deadletters import Reason
+from framewire.node.flow import following
 from framewire.node.mailbox import Room
 from framewire.node.parcel import Parcel, ttl_ticks
 from framewire.node.transport import Transport
-from framewire.routing import Route
-from framewire.wire import RouterAddress, encode, forward
+from framewire.routing import Route, RoutingTable
+from framewire.wire import MessageId, RouterAddress, encode, forward
 
 __all__ = ["Departures", "reason_of"]
 
@@ -31,9 +32,10 @@ def reason_of(error: MessageError) -> Reason:
 class Departures:
     """The way out of one node."""
 
-    def __init__(self, core: Core, transport: Transport | None) -> None:
+    def __init__(self, core: Core, transport: Transport | None, table: RoutingTable) -> None:
         self._core = core
         self._transport = transport
+        self._knows_node = table.knows_node
         self._address: RouterAddress | None = None
         self._passing = 0
 
@@ -50,28 +52,72 @@ class Departures:
             router, stencil = self._address, parcel.stencil
             if router is None or router.uri != transport.uri:
                 router = self._address = RouterAddress(transport.uri, core.identity)
-            frames = None if stencil is None else stencil.frames(parcel, now, router, core.keyring)
+            frames = None
+            if stencil is not None and len(body := parcel.body_frames or parcel.body) == 1:
+                frames = stencil.written(body[0], parcel, now, router, core.keyring)
             if frames is None:
                 frames = self._frames(parcel, now, router)
-            if (tap := core.tap) is None:
-                room = transport.send(route.node, frames)
-            else:
-                at = time_ns()
-                room = transport.send(route.node, frames)
-                tap.sent(route.node, frames, at)
+            room = self._hand_over(transport, route.node, parcel.message_id, frames)
         except MessageError as problem:
             core.undeliverable(parcel, reason_of(problem), problem)
             return None
-        core.counters.forwarded += 1
-        samples = core.samples
-        samples.due -= 1
-        if samples.due <= 0:
-            samples.sent(route.node, parcel.message_id)
         if room is None:
             return None
         if parcel.source:
             room = self._pass(room, parcel)
         return None if room is None else core.limited(room, parcel)
+
+    def answer(self, actor: str, parcel: Parcel, payload: object) -> Room | None:
+        """Send what a handler made of a message.
+
+        Most of it is the answer to a question like one before, from a node that is known, and leaves without ever
+        being a parcel (bench/cluster.py).
+        """
+        core, like = self._core, parcel.like
+        stencil = None if like is None else like.following.get(type(payload))
+        if (
+            stencil is None
+            or (route := stencil.answers) is None
+            or (router := self._address) is None
+            or (transport := self._transport) is None
+            or router.uri != transport.uri
+            or not self._knows_node(route.node)
+        ):
+            return core.send(following(core, actor, parcel, payload))
+        now = core.now()
+        try:
+            body = stencil.message_type.encode(payload)
+        except Exception:  # noqa: BLE001 - whatever it is, it is told there
+            return core.send(following(core, actor, parcel, payload))
+        frames = None if parcel.deadline <= now else stencil.written(body, parcel, now, router, core.keyring)
+        if frames is None:
+            return core.send(following(core, actor, parcel, payload))
+        try:
+            room = self._hand_over(transport, route.node, stencil.message_type.message_id, frames)
+        except MessageError as problem:
+            core.undeliverable(following(core, actor, parcel, payload), reason_of(problem), problem)
+            return None
+        if room is not None:
+            return core.limited(room, following(core, actor, parcel, payload))
+        core.counters.sent += 1
+        return None
+
+    def _hand_over(
+        self, transport: Transport, node: bytes, message_id: MessageId, frames: list[bytes]
+    ) -> Room | None:
+        core = self._core
+        if (tap := core.tap) is None:
+            room = transport.send(node, frames)
+        else:
+            at = time_ns()
+            room = transport.send(node, frames)
+            tap.sent(node, frames, at)
+        core.counters.forwarded += 1
+        samples = core.samples
+        samples.due -= 1
+        if samples.due <= 0:
+            samples.sent(node, message_id)
+        return room
 
     def _pass(self, room: Room, parcel: Parcel) -> Room | None:
         """Bound what waits for the way to another node: what came from one has no sender here that could wait."""

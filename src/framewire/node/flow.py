@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from framewire.node.core import Core
 from framewire.node.parcel import Parcel, Stencil
 from framewire.node.payloads import type_of
+from framewire.routing import Route
 from framewire.wire import TraceOptions
 
 __all__ = ["flow_ids", "following"]
@@ -19,8 +20,8 @@ _LAST_DIGITS = [b"%02x" % number for number in range(256)]
 
 def following(core: Core, actor: str, parcel: Parcel, payload: object) -> Parcel:
     """A payload as the next message: straight to the caller if it is the answer, else to whoever handles it."""
-    message_id = type_of(type(payload)).message_id
-    callback = parcel.callback
+    declared = type_of(type(payload))
+    message_id, callback = declared.message_id, parcel.callback
     made = Parcel(
         message_id,
         payload,
@@ -33,11 +34,14 @@ def following(core: Core, actor: str, parcel: Parcel, payload: object) -> Parcel
     )
     like = parcel.like or parcel.stencil
     if like is not None:
-        made.stencil = like.following.get(type(payload)) or like.following.setdefault(type(payload), Stencil())
+        known = like.following
+        made.stencil = known.get(type(payload)) or known.setdefault(type(payload), Stencil(declared))
     if callback is not None and message_id in callback.points:
         made.receiver = callback.receiver
         made.receiver_node = callback.node
-        if parcel.trace_options & TraceOptions.ROUTING:
+        if parcel.like is not None and made.stencil is not None and callback.node != core.identity:
+            made.stencil.answers = made.stencil.answers or Route(callback.receiver, callback.node)
+        if parcel.trace_options and parcel.trace_options & TraceOptions.ROUTING:
             core.trace.step("replied", message_id, parcel.correlation_id, f"by {actor}")
     core.counters.sent += 1
     return made

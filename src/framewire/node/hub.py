@@ -5,27 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import uuid
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import TypeVar, cast
 
-from framewire.errors import (
-    BadBody,
-    BadSignature,
-    Expired,
-    MessageError,
-    NodeStopped,
-    NoRoute,
-    RemoteError,
-    Unreachable,
-    UsageError,
-)
-from framewire.node.clock import DeadlineWheel
+from framewire.errors import NodeStopped, UsageError
 from framewire.node.core import Core, handling
-from framewire.node.deadletters import Reason
-from framewire.node.exceptions import EXCEPTION, ExceptionMessage, error_from
 from framewire.node.flow import flow_ids
-from framewire.node.parcel import Callback, Parcel
+from framewire.node.open_promises import OpenPromises
+from framewire.node.parcel import Parcel
 from framewire.node.payloads import type_of
 from framewire.node.plans import Plan, Receipt
 from framewire.node.promises import Gathered, Gathering, Pending, Promise
@@ -36,12 +23,9 @@ from framewire.wire.message import readable
 __all__ = ["MessageHub"]
 
 T = TypeVar("T")
-E = TypeVar("E", bound=MessageError)
 
 _IN_A_ROW = 256
 """Messages that are told without a wait before others on the event loop have a go."""
-_REMEMBERED = 10_000
-"""Promises that were given up and whose answers are still known to be late."""
 Address = bytes | Route
 
 
@@ -51,12 +35,15 @@ class MessageHub:
     def __init__(self, core: Core) -> None:
         self.identity = b"\x00" + uuid.uuid4().bytes
         self._core = core
-        self._pending: dict[int, Pending] = {}
-        self._given_up: OrderedDict[int, None] = OrderedDict()
+        self._open = OpenPromises(core, self.identity)
+        self.accept, self.accept_all, self.accept_alike = (
+            self._open.accept,
+            self._open.accept_all,
+            self._open.accept_alike,
+        )
+        self.moved, self.node_lost = self._open.moved, self._open.node_lost
         self._plans: dict[tuple[type, tuple[type, ...]], Plan] = {}
         self._told: dict[type, Plan] = {}
-        self._wheel = DeadlineWheel(core.clock, self._expire)
-        self._last_key = 0
         self._in_a_row = 0
         self._flows = flow_ids()
         self.draining = False
@@ -74,7 +61,14 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> T:
         """Send a message and await the first that is one of the types, wherever in the flow it arises."""
-        return await self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id)
+        promise = self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id)
+        if not promise.done:  # what follows is to await the promise, without a generator between the two
+            try:
+                await promise.ended()
+            except asyncio.CancelledError:
+                promise.cancel()
+                raise
+        return promise.result()
 
     def start(
         self,
@@ -116,9 +110,10 @@ class MessageHub:
     ) -> None:
         """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
         plan = self._told.get(type(payload)) or self._plan_to_tell(payload)
-        lasting = None if ttl is None else _lasting(ttl)
-        parcel = self._parcel(plan, payload, lasting, to_node, to_actor, trace, correlation_id)
-        waiting = self._core.send(parcel)
+        core = self._core
+        now, lasting = (0.0, None) if ttl is None else (core.now(), _lasting(ttl))
+        parcel = self._parcel(plan, payload, now, lasting, to_node, to_actor, trace, correlation_id)
+        waiting = core.send(parcel)
         if waiting is not None:
             await waiting
         else:
@@ -137,7 +132,7 @@ class MessageHub:
     ) -> None:
         """Send a message to every handler on every node."""
         plan = self._plan_to_tell(payload)
-        parcel = self._parcel(plan, payload, _lasting(ttl), None, None, trace, correlation_id)
+        parcel = self._parcel(plan, payload, self._core.now(), _lasting(ttl), None, None, trace, correlation_id)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         waiting = self._core.send(parcel)
         if waiting is not None:
@@ -156,85 +151,22 @@ class MessageHub:
         if stop_after is not None and stop_after < 1:
             raise UsageError(f"stop_after: {stop_after}; at least one reply must be waited for")
         plan, limit = self._plan(payload, _wanted(types)), self._limit(timeout)
-        parcel = self._parcel(plan, payload, limit, None, None, trace, correlation_id)
+        now = self._core.now()
+        parcel = self._parcel(plan, payload, now, limit, None, None, trace, correlation_id)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
-        gathering: Gathering[T] = Gathering(self, parcel).collect(stop_after)
-        self._post(gathering, plan, limit)
+        gathering: Gathering[T] = Gathering(self._open, parcel).collect(stop_after)
+        self._open.post(gathering, plan, now, limit)
         return cast("Gathered[T]", await gathering)
 
     @property
     def pending(self) -> Iterator[Pending]:
         """What is still waited for, the oldest first."""
-        return iter(tuple(self._pending.values()))
-
-    def accept(self, parcel: Parcel, *, at_once: bool = True) -> None:  # noqa: ARG002 - a hub always does
-        """Take a message that is addressed to this hub: an answer."""
-        callback = parcel.callback
-        waiting = self._pending.get(callback.key) if callback is not None else None
-        if waiting is None:
-            self._nobody_waits(parcel, callback)
-            return
-        if parcel.correlation_id != waiting.parcel.correlation_id:
-            self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "the answer to a question of another flow", parcel)
-            return
-        message_type = waiting.types.get(parcel.message_id)
-        failed = message_type is None
-        if failed and parcel.message_id != EXCEPTION:
-            self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "not what was asked for", parcel)
-            return
-        try:
-            answer = parcel.read(message_type or type_of(ExceptionMessage))
-        except BadBody as problem:
-            self._core.dead_letters.add(Reason.BAD_BODY, problem.detail, parcel)
-            ended = waiting.fail(self._completed(problem, waiting, parcel))
-        else:
-            if self._core.tap is not None:
-                self._core.tap.delivered(self.identity, parcel)
-            if failed:
-                error = self._completed(error_from(cast("ExceptionMessage", answer)), waiting, parcel)
-                # A handler of many may fail and the gathering goes on; that nobody handles it is the end.
-                ended = waiting.end(error) if isinstance(error, NoRoute) else waiting.fail(error)
-            else:
-                ended = waiting.reply(answer)
-                self._core.counters.replies += 1
-                if not waiting.key % self._core.samples.every:
-                    self._sample(waiting)
-        if ended:
-            self._forget(waiting)
-
-    def _sample(self, waiting: Pending) -> None:
-        asked = waiting.parcel
-        if asked.sent_to is not None and asked.sent_to.node:
-            took = self._core.now() - waiting.started
-            self._core.samples.answered(asked.sent_to.node, asked.message_id, took)
-
-    def accept_all(self, parcels: list[Parcel]) -> None:
-        """Take several answers."""
-        for parcel in parcels:
-            self.accept(parcel)
-
-    def moved(self, key: int, route: Route | None) -> None:
-        """A message that is waited for was sent elsewhere."""
-        if (waiting := self._pending.get(key)) is not None:
-            waiting.parcel.sent_to = route
-
-    def node_lost(self, node: bytes) -> None:
-        """End what waits for an answer from a node that is gone."""
-        for waiting in tuple(self._pending.values()):
-            route = waiting.parcel.sent_to
-            if route is not None and route.node == node and not isinstance(waiting, Gathering):
-                gone = Unreachable(f"node {readable(node)} is gone")
-                if waiting.end(self._completed(gone, waiting)):
-                    self.give_up(waiting)
+        return iter(self._open)
 
     def close(self, detail: str) -> None:
         """End whatever is still open, and start nothing more."""
         self.closed = True
-        self._wheel.close()
-        for waiting in tuple(self._pending.values()):
-            error = self._completed(NodeStopped(detail), waiting)
-            if waiting.end(error):
-                self.give_up(waiting)
+        self._open.close(detail)
 
     def _start(
         self,
@@ -249,11 +181,26 @@ class MessageHub:
     ) -> Promise[T]:
         # There is one of these for every ask, so what is usual skips a call (bench/node.py, bench/cluster.py).
         plan = self._plans.get((type(payload), types)) or self._plan(payload, _wanted(types))
-        limit = self._core.settings.timeout if timeout is None else self._limit(timeout)
+        core = self._core
+        limit = core.settings.timeout if timeout is None else self._limit(timeout)
         lasting = limit if ttl is None else _lasting(ttl)
-        parcel = self._parcel(plan, payload, lasting, to_node, to_actor, trace, correlation_id)
-        promise: Promise[T] = Promise(self, parcel)
-        self._post(promise, plan, limit)
+        now = core.now()
+        if (
+            lasting is None
+            or correlation_id is not None
+            or to_actor is not None
+            or to_node is not None
+            or trace
+            or self.draining
+            or self.closed
+        ):
+            parcel = self._parcel(plan, payload, now, lasting, to_node, to_actor, trace, correlation_id)
+        else:
+            flow = next(self._flows)
+            parcel = Parcel(plan.message_id, payload, None, flow, None, now + lasting, stencil=plan.stencil)
+            core.counters.sent += 1
+        promise: Promise[T] = Promise(self._open, parcel)
+        self._open.post(promise, plan, now, limit)
         return promise
 
     def _plan(self, payload: object, types: tuple[type, ...]) -> Plan:
@@ -268,6 +215,7 @@ class MessageHub:
         self,
         plan: Plan,
         payload: object,
+        now: float,
         ttl: float | None,
         to_node: bytes | None,
         to_actor: Address | None,
@@ -279,9 +227,8 @@ class MessageHub:
         if correlation_id is None:
             correlation_id = next(self._flows)
         core = self._core
-        parcel = Parcel(plan.message_id, payload, None, correlation_id)
-        if ttl is not None:
-            parcel.deadline = core.now() + ttl
+        deadline = math.inf if ttl is None else now + ttl
+        parcel = Parcel(plan.message_id, payload, None, correlation_id, None, deadline)
         if trace or to_actor is not None or to_node is not None:
             self._direct(parcel, to_node, to_actor, trace)
         else:
@@ -311,26 +258,6 @@ class MessageHub:
             last_hop=f"node {readable(self._core.identity)}",
         )
 
-    def _post(self, waiting: Pending, plan: Plan, limit: float) -> None:
-        core = self._core
-        if len(self._pending) >= core.settings.promises:
-            detail = f"{len(self._pending)} promises are open already"
-            raise core.overloaded(waiting.parcel, detail)
-        waiting.types = plan.types
-        self._last_key = waiting.key = key = self._last_key + 1
-        waiting.started = started = core.now()
-        waiting.parcel.callback = Callback(self.identity, core.identity, key, plan.points, plan.receipt)
-        self._pending[key] = waiting
-        try:
-            room = core.send(waiting.parcel)
-        except BaseException:
-            self._forget(waiting)  # what cannot be written never leaves, so nothing would end the promise
-            raise
-        if not waiting.done:
-            # The promise ends in time whether or not there is room; the wait for room ends with the promise.
-            waiting.room = room
-            waiting.slot = self._wheel.add(waiting, started + limit)
-
     def _limit(self, timeout: float | None) -> float:
         if timeout is None:
             return self._core.settings.timeout
@@ -338,52 +265,6 @@ class MessageHub:
         if not (limit > 0 and math.isfinite(limit)):
             raise UsageError(f"timeout: {limit!r} is not a positive number of seconds")
         return limit
-
-    def _expire(self, waiting: Pending) -> None:
-        elapsed = self._core.now() - waiting.started
-        if waiting.expire(self._completed(Expired(f"no answer in {elapsed:.1f} s"), waiting)):
-            self.give_up(waiting)
-
-    def _forget(self, waiting: Pending) -> None:
-        self._pending.pop(waiting.key, None)
-        if waiting.slot is not None:
-            self._wheel.discard(waiting, waiting.slot)
-        if waiting.room is not None and not waiting.room.done():
-            waiting.room.cancel()
-
-    def give_up(self, waiting: Pending) -> None:
-        if waiting.key in self._pending:
-            self._forget(waiting)
-            self._given_up[waiting.key] = None
-            if len(self._given_up) > _REMEMBERED:
-                self._given_up.popitem(last=False)
-
-    def _nobody_waits(self, parcel: Parcel, callback: Callback | None) -> None:
-        if callback is None or not 0 < callback.key <= self._last_key:
-            self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "nobody asked for this", parcel)
-        elif callback.key in self._given_up:
-            self._core.dead_letters.add(Reason.LATE_REPLY, "the asker has given up", parcel)
-        else:
-            self._core.dead_letters.add(Reason.DUPLICATE_REPLY, "the answer is already there", parcel)
-
-    def _completed(self, error: E, waiting: Pending, answer: Parcel | None = None) -> E:
-        """An error with all that is known here about the message that it is about."""
-        about, error.message_id = error.message_id, waiting.parcel.message_id
-        if about is not None and str(about) != str(error.message_id) and not isinstance(error, RemoteError):
-            error.detail = f"{about}, which came of it: {error.detail}"
-        error.correlation_id = waiting.parcel.correlation_id
-        error.target = error.target or waiting.target
-        error.node = error.node or self._core.identity
-        error.elapsed = self._core.now() - waiting.started
-        if isinstance(error, BadSignature) and not error.domain and self._core.keyring is not None:
-            error.domain = self._core.keyring.domain_of(waiting.parcel.message_id.identity)
-        if answer is not None and answer.routing:
-            error.last_hop = answer.routing[-1].uri
-        elif (route := waiting.parcel.sent_to) is not None:
-            error.last_hop = f"node {readable(route.node)}" if route.node else f"actor {route.receiver.hex()} here"
-        else:
-            error.last_hop = f"node {readable(self._core.identity)}"
-        return error
 
 
 def _wanted(types: tuple[type[T], ...]) -> tuple[type[T], ...]:

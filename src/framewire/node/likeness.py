@@ -8,16 +8,19 @@ found good is a parcel at once, and what comes of the same question as something
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import msgspec
 
 from framewire.node.parcel import TICKS, Callback, Parcel, Stencil, unread
+from framewire.routing import Route
 from framewire.security import KeyRing, Replays
 from framewire.wire import Message
-from framewire.wire.moulds import Mould, contents
+from framewire.wire.moulds import Contents, Mould, contents
 
 __all__ = ["Familiar", "Likeness"]
 
+_NOBODY = (b"", b"", 0, (), False)
 _MOST = 4096
 """Kinds of messages that are remembered."""
 
@@ -25,16 +28,30 @@ _MOST = 4096
 class Likeness:
     """One kind of message that has come in before."""
 
-    __slots__ = ("_is_new", "_mould", "_unique", "_verified", "following", "pattern", "plain", "ring", "sender")
+    __slots__ = (
+        "_is_new",
+        "_unique",
+        "_verified",
+        "answers",
+        "fits",
+        "following",
+        "pattern",
+        "plain",
+        "ring",
+        "sender",
+        "signed",
+    )
 
     def __init__(
         self, mould: Mould, message: Message, parcel: Parcel, ring: KeyRing | None, replays: Replays | None
     ) -> None:
-        self._mould = mould
+        self.fits = mould.fits
+        """Whether something is of this kind; then so is all that is alike, and may be had from ``next``."""
         self.pattern = msgspec.structs.replace(parcel, body_frames=None, correlation_id=b"", frames=None)
         """What all of them have in common."""
         self.ring = ring
         self._verified = None if ring is None else ring.verifier(message)
+        self.signed = self._verified is not None
         self._is_new = None if replays is None else replays.is_new
         self._unique = ring is not None and ring.is_unique(message.domain, message.identity)
         self.sender = message.routing[-1].identity if message.routing else b""
@@ -43,33 +60,33 @@ class Likeness:
             parcel.callback is not None and parcel.callback.receipt
         )
         """Whether it is for anyone here who handles it, and that is all."""
+        self.answers = bool(parcel.receiver and parcel.callback is not None and not parcel.distribution)
+        """Whether it is for somebody who waits for it."""
         self.following: dict[type, Stencil] = {}
         """What handlers send on such a message, by the payload's class."""
 
-    def parcel(self, frames: list[bytes], now: float, source: bytes) -> Parcel | None:
-        """What has come in, or None where it is not of this kind, or not good: then the long way says why."""
-        return self.next(frames, now, source) if self._mould.fits(frames) else None
-
-    def fits(self, frames: list[bytes]) -> bool:
-        """Whether something is of this kind; then so is all that is alike, and may be had from ``next``."""
-        return self._mould.fits(frames)
-
     def next(self, frames: list[bytes], now: float, source: bytes) -> Parcel | None:
-        """What has come in and is of this kind, or None where it is not good."""
+        """What has come in and is of this kind, or None where it is not good: the long way says why."""
         opened = contents(frames)
-        if opened is None:
+        if opened is None or (self.signed and not self.is_genuine(opened, now, source)):
             return None
-        body, ttl, correlation_id, key, signature = opened
+        return self.made(opened, frames, now, source)
+
+    def is_genuine(self, opened: Contents, now: float, source: bytes) -> bool:
+        """Whether what is in a signed message is what was signed, and has not been here before."""
+        body, _, correlation_id, key, signature = opened
+        if self._verified is None or not self._verified(body, signature):
+            return False
+        if self._is_new is None:
+            return True
+        if self._unique:
+            return self._is_new(hash(signature), b"", now)
+        return self._is_new(hash((signature, correlation_id, key, self.sender)), source, now)
+
+    def made(self, opened: Contents, frames: list[bytes], now: float, source: bytes) -> Parcel:
+        """The parcel of what was opened and found good."""
+        body, ttl, correlation_id, key, _ = opened
         like = self.pattern
-        if self._verified is not None:
-            if not self._verified(body, signature):
-                return None
-            if self._is_new is not None and not (
-                self._is_new(hash(signature), b"", now)
-                if self._unique
-                else self._is_new(hash((signature, correlation_id, key, self.sender)), source, now)
-            ):
-                return None
         callback = like.callback
         return Parcel(
             like.message_id,
@@ -90,6 +107,56 @@ class Likeness:
             None,
             self,
         )
+
+    def parcels(
+        self,
+        messages: list[list[bytes]],
+        now: float,
+        source: bytes,
+        route: Route | None,
+        otherwise: Callable[[bytes, list[bytes]], Parcel | None],
+    ) -> list[Parcel]:
+        """What has come in and is of this kind, on its way by a route if that is known.
+
+        Those that are not good are given to ``otherwise``, and what it makes of them takes their place. It is
+        ``next`` many times over, with what is the same for all of them looked up once (bench/cluster.py).
+        """
+        like = self.pattern
+        message_id, distribution, hops, routing = like.message_id, like.distribution, like.hops, like.routing
+        receiver, receiver_node, callback = like.receiver, like.receiver_node, like.callback
+        asker, asking, _, points, receipt = _NOBODY if callback is None else msgspec.structs.astuple(callback)
+        unsigned, made = not self.signed, []
+        for frames in messages:
+            opened = contents(frames)
+            if opened is None or not (unsigned or self.is_genuine(opened, now, source)):
+                parcel = otherwise(source, frames)
+                if parcel is not None:
+                    parcel.sent_to = route
+                    made.append(parcel)
+                continue
+            body, ttl, correlation_id, key, _ = opened
+            made.append(
+                Parcel(
+                    message_id,
+                    unread,
+                    (body,),
+                    correlation_id,
+                    callback and Callback(asker, asking, key, points, receipt),
+                    now + ttl / TICKS if ttl else math.inf,
+                    distribution,
+                    receiver,
+                    receiver_node,
+                    0,
+                    hops,
+                    routing,
+                    source,
+                    route,
+                    frames,
+                    None,
+                    self,
+                )
+            )
+        return made
 
 
 class Familiar:

@@ -55,11 +55,14 @@ class Callback(msgspec.Struct, frozen=True, gc=False):
 class Stencil:
     """What messages that are sent for the same reason have in common, once the first of them was written."""
 
-    __slots__ = ("_here", "_mould", "_ring", "_router", "_signed", "following")
+    __slots__ = ("_here", "_mould", "_ring", "_router", "_signed", "answers", "following", "message_type")
 
-    def __init__(self) -> None:
+    def __init__(self, message_type: MessageType) -> None:
+        self.message_type = message_type
         self.following: dict[type, Stencil] = {}
         """What handlers send on such a message, by the payload's class."""
+        self.answers: Route | None = None
+        """Where all of them go, if they are answers to questions of another node."""
         self._here: Mould | None = None
         self._mould: Mould | None = None
         self._router: RouterAddress | None = None
@@ -71,20 +74,28 @@ class Stencil:
         self._mould, self._router, self._ring = Mould.of(message, frames), router, ring
         self._signed = None if ring is None else ring.signer(message)
 
-    def frames(self, parcel: Parcel, now: float, router: RouterAddress, ring: KeyRing | None) -> list[bytes] | None:
-        """The frames of a parcel, or None where they have to be written anew."""
-        if self._router is not router or self._ring is not ring or self._mould is None:
+    def written(
+        self, body: bytes, about: Parcel, now: float, router: RouterAddress, ring: KeyRing | None
+    ) -> list[bytes] | None:
+        """The frames of a body with the flow, deadline and callback key of a parcel, or None: write it anew.
+
+        The parcel is the message itself, or the one that it answers.
+        """
+        mould = self._mould
+        if self._router is not router or self._ring is not ring or mould is None:
             return None
-        body = parcel.body_frames or parcel.body
-        if len(body) != 1:
-            return None
-        signed, callback, deadline = self._signed, parcel.callback, parcel.deadline
-        return self._mould.filled(
-            body[0],
-            0 if deadline == math.inf else ttl_ticks(deadline, now),
-            parcel.correlation_id,
+        signed, callback, deadline = self._signed, about.callback, about.deadline
+        ticks = 0
+        if deadline != math.inf:
+            ticks = int((deadline - now) * TICKS)
+            if not 0 < ticks <= _LONGEST:
+                ticks = ttl_ticks(deadline, now)
+        return mould.filled(
+            body,
+            ticks,
+            about.correlation_id,
             0 if callback is None else callback.key,
-            b"" if signed is None else signed(body[0]),
+            b"" if signed is None else signed(body),
         )
 
     def recorded(self, parcel: Parcel, now: float) -> list[bytes]:
@@ -92,7 +103,7 @@ class Stencil:
         body = parcel.body_frames or parcel.body
         if self._here is not None and len(body) == 1:
             key = 0 if parcel.callback is None else parcel.callback.key
-            return self._here.filled(body[0], ttl_ticks(parcel.deadline, now), parcel.correlation_id, key)
+            return self._here.filled(body[0], ttl_ticks(parcel.deadline, now), parcel.correlation_id, key, b"")
         message = parcel.to_message(now)
         frames = encode(message)
         self._here = Mould.of(message, frames)
@@ -130,7 +141,8 @@ class Parcel(msgspec.Struct):
     def body(self) -> tuple[bytes, ...]:
         """The body, encoded now if it has not been, or ``BadBody``."""
         if self.body_frames is None:
-            declared = type_of(type(self.payload))
+            stencil = self.stencil
+            declared = type_of(type(self.payload)) if stencil is None else stencil.message_type
             try:
                 self.body_frames = (declared.encode(self.payload),)
             except Exception as problem:

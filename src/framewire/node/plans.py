@@ -22,8 +22,9 @@ class Plan:
     __slots__ = ("message_id", "points", "receipt", "stencil", "types")
 
     def __init__(self, asked: type, wanted: tuple[type, ...]) -> None:
-        self.message_id = type_of(asked).message_id
+        declared = type_of(asked)
+        self.message_id = declared.message_id
         self.types = {type_of(cls).message_id: type_of(cls) for cls in wanted}
         self.points = tuple({**self.types, EXCEPTION: None})
         self.receipt = RECEIPT in self.types
-        self.stencil = Stencil()
+        self.stencil = Stencil(declared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Generator, Mapping
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from framewire.errors import MessageError
 from framewire.node.mailbox import Room
@@ -23,6 +23,9 @@ class Hub(Protocol):
 
     def give_up(self, waiting: Any) -> None:
         """Wait no longer."""
+
+    def new_future(self) -> asyncio.Future[None]:
+        """Something to wait for on the event loop of the hub."""
 
 
 class Pending:
@@ -58,14 +61,18 @@ class Pending:
 
     def __await__(self) -> Generator[Any, None, Any]:
         if not self.done:
-            if self._future is None:
-                self._future = asyncio.get_running_loop().create_future()
             try:
-                yield from self._future.__await__()
+                yield from self.ended().__await__()
             except asyncio.CancelledError:
                 self.cancel()
                 raise
         return self.result()
+
+    def ended(self) -> asyncio.Future[None]:
+        """What is done when this is; only for what is not done yet."""
+        if self._future is None:
+            self._future = self._hub.new_future()
+        return self._future
 
     def result(self) -> Any:
         """The reply, if it is there; raises the error if that is how it ended."""
@@ -82,7 +89,13 @@ class Pending:
 
     def reply(self, payload: Any) -> bool:
         """Take a reply; whether that ends the waiting."""
-        return self._end(payload, None)
+        if self.done:
+            return False
+        self.done = True
+        self._result = payload
+        if (future := self._future) is not None and not future.done():
+            future.set_result(None)
+        return True
 
     def fail(self, error: MessageError) -> bool:
         """Take the failure of a handler; whether that ends the waiting."""
@@ -110,11 +123,11 @@ class Pending:
 class Promise(Pending, Generic[T]):
     """One answer, some day. Await it; cancel it, or the task that awaits it, to give up."""
 
-    def __await__(self) -> Generator[Any, None, T]:
-        return super().__await__()
+    if TYPE_CHECKING:
 
-    def result(self) -> T:
-        return super().result()  # type: ignore[no-any-return]
+        def __await__(self) -> Generator[Any, None, T]: ...
+
+        def result(self) -> T: ...
 
 
 class Gathered(list[T]):

@@ -49,10 +49,12 @@ class Router:
         self._hubs: dict[bytes, Receiver] = {}
         self._announced: dict[Route, tuple[MessageId, ...]] = {}
         self._holding = Holding(core, self.table, transport)
-        self._send_away = Departures(core, transport).send
+        departures = Departures(core, transport, self.table)
+        self._send_away = departures.send
         self.admission = Admission(core)
         self._familiar = self.admission.familiar
         core.send = self.send
+        core.answer = departures.answer
 
     # --- receivers of this node
 
@@ -216,11 +218,15 @@ class Router:
         core = self._core
         core.counters.received += 1
         like = self._familiar.recall(frames, core.keyring)
-        parcel = None if like is None else like.parcel(frames, core.now(), peer)
-        if like is None or parcel is None:
-            parcel = self.admission.taken_apart(peer, frames)
-            if parcel is not None:
-                self.send(parcel)
+        if like is None or not like.fits(frames):
+            self._take_apart(peer, frames)
+            return
+        if (hub := self._asker(like)) is not None:
+            hub.accept_alike(like, [frames], peer, self._take_apart)
+            return
+        parcel = like.next(frames, core.now(), peer)
+        if parcel is None:
+            self._take_apart(peer, frames)
             return
         if core.tap is not None:
             core.tap.received(frames, like.sender)
@@ -231,6 +237,18 @@ class Router:
             parcel.sent_to = route
             self._receivers[route.receiver].accept(parcel)
 
+    def _asker(self, like: Likeness) -> MessageHub | None:
+        """The hub of this node that messages of a kind are answers for; None where they are something else."""
+        if not like.answers or like.pattern.receiver_node != self._core.identity:
+            return None
+        hub = self._hubs.get(like.pattern.receiver)
+        return hub if isinstance(hub, MessageHub) else None
+
+    def _take_apart(self, peer: bytes, frames: list[bytes]) -> None:
+        parcel = self.admission.taken_apart(peer, frames)
+        if parcel is not None:
+            self.send(parcel)
+
     def receive_alike(self, peer: bytes, messages: list[list[bytes]]) -> None:
         """Take in several messages that differ in nothing but what is new in every message."""
         core = self._core
@@ -239,35 +257,22 @@ class Router:
             for frames in messages:
                 self.receive(peer, frames)
             return
-        now, tap = core.now(), core.tap
-        parcels = []
-        for frames in messages:
-            parcel = like.next(frames, now, peer)
-            if parcel is None:
-                parcel = self.admission.taken_apart(peer, frames)
-                if parcel is None:
-                    continue
-            elif tap is not None:
-                tap.received(frames, like.sender)
-            parcels.append(parcel)
         core.counters.received += len(messages)
-        self._deliver(parcels, like)
-
-    def _deliver(self, parcels: list[Parcel], like: Likeness) -> None:
-        """Send on what is of one kind, looking only once where it goes."""
-        pattern = like.pattern
-        if like.plain:
-            route = self.table.only_here(pattern.message_id)
-            if route is not None:
-                for parcel in parcels:
-                    parcel.sent_to = route
-                self._receivers[route.receiver].accept_all(parcels)
-                return
-        elif pattern.receiver_node == self._core.identity and (hub := self._hubs.get(pattern.receiver)) is not None:
-            hub.accept_all(parcels)
+        if (hub := self._asker(like)) is not None:
+            hub.accept_alike(like, messages, peer, self._take_apart)
             return
-        for parcel in parcels:
-            self.send(parcel)
+        # All of one kind, so where they go is looked up only once; where there is a choice, it is made for each.
+        route = self.table.only_here(like.pattern.message_id) if like.plain else None
+        parcels = like.parcels(messages, core.now(), peer, route, self.admission.taken_apart)
+        if core.tap is not None:
+            for parcel in parcels:
+                if parcel.like is like:  # what was taken apart is recorded already
+                    core.tap.received(parcel.frames or [], like.sender)
+        if route is not None:
+            self._receivers[route.receiver].accept_all(parcels)
+        else:
+            for parcel in parcels:
+                self.send(parcel)
 
     def undelivered(self, frames: list[bytes], error: MessageError) -> None:
         """A message that was on its way to another node did not get there."""

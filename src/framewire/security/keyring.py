@@ -147,7 +147,10 @@ class KeyRing:
         if not self.is_signed(domain, like.identity):
             return None
         macs = [key.macs(like) for key in self._keys[domain]]
-        return lambda body, signature: any(compare_digest(mac(body), signature) for mac in macs)
+        if len(macs) > 1:
+            return lambda body, signature: any(compare_digest(mac(body), signature) for mac in macs)
+        mac = macs[0]
+        return lambda body, signature: compare_digest(mac(body), signature)
 
     def rotated(self, key: DomainKey) -> KeyRing:
         """A ring that signs with a new key and still accepts the domain's former ones."""

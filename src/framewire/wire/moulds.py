@@ -8,13 +8,18 @@ others, so that writing is filling in and reading is taking out, without a look 
 from __future__ import annotations
 
 import struct
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
 
 from framewire.wire import layout
 from framewire.wire.codec import encode
 from framewire.wire.message import Message
 
-__all__ = ["HOLES", "Mould", "are_alike", "contents"]
+__all__ = ["HOLES", "Contents", "Holes", "Mould", "PureHoles", "are_alike", "contents"]
+
+_EDITION = 1
+"""That of ``_moulds.c`` which goes with this module."""
 
 _PLACES = {field.name: -field.frame for field in layout.V5.fields}
 _TTL, _FLOW, _KEY = _PLACES["ttl"], _PLACES["correlation_id"], _PLACES["callback_key"]
@@ -29,17 +34,95 @@ _FEWEST_FRAMES = _BODY + 1 - min(HOLES)
 _number = struct.Struct("<q")
 _pack, _unpack = _number.pack, _number.unpack
 _ZERO = _pack(0)
+Contents = tuple[bytes, int, bytes, int, bytes]
+"""What is new in a message: body, ttl, correlation id, callback key and signature."""
+
+
+class Holes(Protocol):
+    """Puts in and takes out what is new in every message, of which there are two makes that do the same."""
+
+    def filled(
+        self,
+        frames: list[bytes],
+        body: bytes,
+        ttl: int,
+        correlation_id: bytes,
+        callback_key: int,
+        signature: bytes,
+        /,
+    ) -> list[bytes]:
+        """A copy of some frames with what is new put in."""
+
+    def contents(self, frames: list[bytes], /) -> Contents | None:
+        """What is new in a message that fits a mould; None where a number is none."""
+
+    def fits(self, holed: list[Any], frames: list[bytes], /) -> bool:
+        """Whether frames are like others, which have None where it does not matter."""
+
+
+class PureHoles:
+    """The make for where there was no compiler, or ``FRAMEWIRE_PURE=1`` is set."""
+
+    @staticmethod
+    def filled(
+        frames: list[bytes], body: bytes, ttl: int, correlation_id: bytes, callback_key: int, signature: bytes, /
+    ) -> list[bytes]:
+        filled = frames.copy()
+        filled[_BODY] = body
+        filled[_TTL] = _pack(ttl) if ttl else _ZERO
+        filled[_FLOW] = correlation_id
+        filled[_KEY] = _pack(callback_key) if callback_key else _ZERO
+        filled[_SIGNATURE] = signature
+        return filled
+
+    @staticmethod
+    def contents(frames: list[bytes], /) -> Contents | None:
+        ttl, key = frames[_TTL], frames[_KEY]
+        try:
+            return (
+                frames[_BODY],
+                0 if ttl == _ZERO else _unpack(ttl)[0],
+                frames[_FLOW],
+                0 if key == _ZERO else _unpack(key)[0],
+                frames[_SIGNATURE],
+            )
+        except struct.error:
+            return None
+
+    @staticmethod
+    def fits(holed: list[Any], frames: list[bytes], /) -> bool:
+        if len(frames) != len(holed) or (found := _with_holes(frames)) != holed:
+            return False
+        holed[:] = found  # the next one's frames are more probably the same objects as these
+        return True
+
+
+def _compiled() -> Holes | None:
+    try:
+        from framewire.wire import _moulds  # type: ignore[attr-defined] # noqa: PLC0415 - may not be built
+    except ImportError:  # also where FRAMEWIRE_PURE is set: it looks for that itself
+        return None
+    return _moulds.Holes(*HOLES) if _moulds.EDITION == _EDITION else None
+
+
+_holes: Holes = _compiled() or PureHoles()
+contents = _holes.contents
+"""What is new in a message that fits a mould; None where a number is none."""
 
 
 class Mould:
     """What messages of one kind have in common, frame by frame: V5, in an envelope, with one body frame."""
 
-    __slots__ = ("_frames", "_holed")
+    __slots__ = ("_holed", "filled", "fits")
 
     def __init__(self, frames: list[bytes]) -> None:
-        self._frames = frames.copy()
-        self._frames[_BODY] = b""
+        kept = frames.copy()
+        kept[_BODY] = b""
+        self.filled: Callable[[bytes, int, bytes, int, bytes], list[bytes]] = partial(_holes.filled, kept)
+        """The frames of a message of this kind: see ``Contents`` for what it is given."""
         self._holed = _with_holes(frames)
+        self.fits: Callable[[list[bytes]], bool] = partial(_holes.fits, self._holed)
+        """Whether a message is of this kind, as far as its constant frames tell."""
 
     @classmethod
     def of(cls, message: Message, frames: list[bytes]) -> Mould | None:
@@ -53,41 +136,6 @@ class Mould:
         if len(frames) > _MOST_FRAMES or constant > _MOST_BYTES:
             return None
         return cls(frames) if message.socket_identity is not None and encode(message) == frames else None
-
-    def filled(
-        self, body: bytes, ttl_ticks: int, correlation_id: bytes, callback_key: int, signature: bytes = b""
-    ) -> list[bytes]:
-        """The frames of a message of this kind."""
-        frames = self._frames.copy()
-        frames[_BODY] = body
-        frames[_TTL] = _pack(ttl_ticks) if ttl_ticks else _ZERO
-        frames[_FLOW] = correlation_id
-        frames[_KEY] = _pack(callback_key) if callback_key else _ZERO
-        frames[_SIGNATURE] = signature
-        return frames
-
-    def fits(self, frames: list[bytes]) -> bool:
-        """Whether a message is of this kind, as far as its constant frames tell."""
-        if len(frames) != len(self._holed) or (holed := _with_holes(frames)) != self._holed:
-            return False
-        # The next one's frames are more probably the same objects as these than as the first one's.
-        self._holed = holed
-        return True
-
-
-def contents(frames: list[bytes]) -> tuple[bytes, int, bytes, int, bytes] | None:
-    """Body, ttl, correlation id, callback key and signature of what fits a mould; None where a number is none."""
-    ttl, key = frames[_TTL], frames[_KEY]
-    try:
-        return (
-            frames[_BODY],
-            0 if ttl == _ZERO else _unpack(ttl)[0],
-            frames[_FLOW],
-            0 if key == _ZERO else _unpack(key)[0],
-            frames[_SIGNATURE],
-        )
-    except struct.error:
-        return None
 
 
 def are_alike(one: list[bytes], other: list[bytes]) -> bool:
