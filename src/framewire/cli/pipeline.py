@@ -59,9 +59,7 @@ def pipeline() -> None:
     "--files-per-batch", type=click.IntRange(min=1), metavar="N", help="At most; else all that are there."
 )
 @click.option("--keep-frames", is_flag=True, help="Keep the raw frames of messages, too.")
-@click.option(
-    "--format", type=click.Choice(["parquet", "orc"]), help="How tables are written (parquet)."
-)
+@click.option("--format", type=click.Choice(["parquet", "orc"]), help="How tables are written (parquet).")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def run(

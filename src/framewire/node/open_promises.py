@@ -154,8 +154,7 @@ class OpenPromises:
             body, _, correlation_id, key, _ = opened
             waiting = pending.get(key)
             if (
-                tap is not None
-                or waiting is None
+                waiting is None
                 or waiting.parcel.correlation_id != correlation_id
                 or (message_type := waiting.types.get(message_id)) is None
             ):
@@ -166,6 +165,8 @@ class OpenPromises:
             except BadBody:
                 self.accept(like.made(opened, frames, now, source))
                 continue
+            if tap is not None:
+                tap.handed(self._identity, frames)
             ended = waiting.reply(answer)
             counters.replies += 1
             if not key % samples.every:

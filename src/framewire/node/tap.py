@@ -57,6 +57,10 @@ class Tap:
         """A handler or hub of this node gets a message."""
         self._record("delivered", receiver, parcel.frames or self._written(parcel))
 
+    def handed(self, receiver: bytes, frames: list[bytes]) -> None:
+        """The same, of a message that came as these frames."""
+        self._record("delivered", receiver, frames)
+
     def dead(self, letter: DeadLetter) -> None:
         """A message goes nowhere."""
         message = letter.message
