@@ -57,8 +57,10 @@ class Bench:
         self.large = cache(self._large)
 
     def warm_up(self):
-        """The whole once, in a new JVM; what is measured is what the JVM has seen before, as the plain scan."""
-        self.first = self.whole(self.made("small", self.options.messages), "lake-warm")
+        """All of it once, in a new JVM; what is measured is what the JVM has seen before, as the plain scan."""
+        captured = self.made("warm", self.options.messages)
+        self.first = self.whole(captured, "lake-warm")
+        self._grow(captured, self.options.messages, "lake-warm")
 
     def _made(self, name, messages, begin=START, **traffic):
         target = self.directory / name
@@ -139,12 +141,19 @@ class Bench:
     def increment(self):
         self.large()
         captured, options = self.made("large", self.options.larger), self.options
-        end = START + dt.timedelta(seconds=options.larger / options.rate)
-        more = self.made("more", options.increment, begin=end)
-        alone = self.whole(more, "lake-alone")
+        alone = self.whole(self._more(options.larger), "lake-alone")
+        return self._grow(captured, options.larger, "lake-large"), alone
+
+    def _more(self, messages):
+        """What comes after so many messages."""
+        end = START + dt.timedelta(seconds=messages / self.options.rate)
+        return self.made(f"after-{messages}", self.options.increment, begin=end)
+
+    def _grow(self, captured, messages, lake):
         # The keys of both are the same: they come from the seed.
+        more = self._more(messages)
         shutil.copytree(more / "captures", captured / "captures", dirs_exist_ok=True)
-        return self.whole(captured, "lake-large"), alone
+        return self.whole(captured, lake)
 
     def giant(self):
         return self._skewed("giant", giant_flow=self.options.messages // GIANT)

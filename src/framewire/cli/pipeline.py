@@ -53,8 +53,8 @@ def pipeline() -> None:
     "--late", default="1h", metavar="TIME", help="How old a row may be, against the newest, to be taken in."
 )
 @click.option("--lost-after", default="30s", metavar="TIME", help="What was not received by then is lost.")
-@click.option("--bucket", metavar="TIME", help="What tables are worked out anew by; a new lake begins with 30m.")
-@click.option("--horizon", metavar="TIME", help="How far beyond its bucket a flow is followed; begins with 5m.")
+@click.option("--bucket", metavar="TIME", help="What tables are worked out anew by; a new lake begins with 15m.")
+@click.option("--horizon", metavar="TIME", help="How far beyond its bucket a flow is followed; begins with 3m.")
 @click.option(
     "--files-per-batch", type=click.IntRange(min=1), metavar="N", help="At most; else all that are there."
 )

@@ -34,11 +34,11 @@ _UNSIGNABLE = 1
 
 
 def arriving(
-    captured: DataFrame, keys: KeyRing | None, oldest: dt.datetime | None, *, keep_frames: bool = False
+    captured: DataFrame, keys: KeyRing | None, oldest: dt.datetime, *, keep_frames: bool = False
 ) -> DataFrame:
     """Captured rows as rows of ``messages``, with ``fault``; rows before ``oldest`` are late."""
     decoded = decode_all(captured.select(*COLUMNS))
-    late = F.lit(False) if oldest is None else is_before(F.col("at"), oldest)
+    late = is_before(F.col("at"), oldest)
     fault = F.when(late, LATE).otherwise(F.coalesce(F.col("error"), F.lit(FINE)))
     kept = F.lit(keep_frames) | (fault != FINE)
     identity = ("identity", "version", "version_raw", "partition")

@@ -34,8 +34,8 @@ def duration(text: str) -> int | None:
 class Periods:
     """How long a bucket is, and how far around it one has to look to know all about it."""
 
-    bucket: int = 30 * _MINUTE
-    horizon: int = 5 * _MINUTE
+    bucket: int = 15 * _MINUTE
+    horizon: int = 3 * _MINUTE
 
     def __post_init__(self) -> None:
         problems = []

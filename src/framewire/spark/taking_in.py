@@ -30,6 +30,8 @@ _KEY = ["at", "node", "direction", "peer", "digest_a", "digest_b"]
 _FILED = ["fault", "date", "bucket"]
 _STAGE = "arriving"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_LONG_AGO = dt.datetime(1900, 1, 1, tzinfo=dt.UTC)
+"""Before this everything is late: a first batch is looked at as all others are, so that the code is the same."""
 
 
 @dataclass(slots=True)
@@ -59,7 +61,7 @@ def take_in(
     keep_frames: bool,
 ) -> Taken:
     """Put a batch into ``messages`` and ``quarantine``, whether or not it was done before."""
-    oldest = None if oldest_us is None else _EPOCH + dt.timedelta(microseconds=oldest_us)
+    oldest = _LONG_AGO if oldest_us is None else _EPOCH + dt.timedelta(microseconds=oldest_us)
     files = Observation(f"framewire segments {batch}")
     counted = captured.observe(files, F.approx_count_distinct(SEGMENT, _NEARLY).alias("segments"))
     rows = arriving(counted, keys, oldest, keep_frames=keep_frames)
