@@ -136,6 +136,7 @@ def pipeline(found: dict[str, Any]) -> dict[str, str]:
         "cost": table(["10⁹ messages a day", ""], costs),
         "peak": f"{PEAK:g}",
         "spare": f"{SPARE:g}",
+        "first": f"{found['first_seconds']:,.0f} s",
         "memory": f"{found['memory_gb']:g} GB for {found['cores']} cores",
     }
 
