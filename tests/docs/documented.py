@@ -85,7 +85,8 @@ def _calls(line):
 
 
 def _takes(command, words):
-    context = click.Context(command, info_name=command.name)
+    # With its settings: click keeps the option for help as it is first asked for.
+    context = click.Context(command, info_name=command.name, **command.context_settings)
     given, rest, _ = command.make_parser(context).parse_args([*words])
     for parameter in command.params:
         value = given.get(parameter.name)
