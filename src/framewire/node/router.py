@@ -21,7 +21,7 @@ from framewire.node.mailbox import Room, fulfilled, together
 from framewire.node.parcel import RECEIPT, Callback, Parcel
 from framewire.node.plans import Receipt
 from framewire.node.transport import Registration, Transport
-from framewire.routing import HUB, Route, RoutingTable, routes_for
+from framewire.routing import Route, RoutingTable, routes_for
 from framewire.security import KeyRing
 from framewire.wire import MessageId, TraceOptions, decode
 from framewire.wire.message import readable
@@ -46,7 +46,7 @@ class Router:
         self._core = core
         self._transport = transport
         self._receivers: dict[bytes, Receiver] = {}
-        self._hubs: dict[bytes, Receiver] = {}
+        self._hubs: dict[bytes, MessageHub] = {}
         self._announced: dict[Route, tuple[MessageId, ...]] = {}
         self._holding = Holding(core, self.table, transport)
         departures = Departures(core, transport, self.table)
@@ -62,7 +62,7 @@ class Router:
         """Let messages come to a receiver of this node; others are told of it unless it is local."""
         handled = tuple(messages)
         self._receivers[route.receiver] = receiver
-        if route.receiver[0] == HUB:
+        if isinstance(receiver, MessageHub):
             self._hubs[route.receiver] = receiver
         self.table.add_receiver(route)
         for message in handled:
@@ -241,8 +241,7 @@ class Router:
         """The hub of this node that messages of a kind are answers for; None where they are something else."""
         if not like.answers or like.pattern.receiver_node != self._core.identity:
             return None
-        hub = self._hubs.get(like.pattern.receiver)
-        return hub if isinstance(hub, MessageHub) else None
+        return self._hubs.get(like.pattern.receiver)
 
     def _take_apart(self, peer: bytes, frames: list[bytes]) -> None:
         parcel = self.admission.taken_apart(peer, frames)
@@ -289,7 +288,7 @@ class Router:
         parcel = Parcel.from_message(unsent, self._core.now())
         self.send(parcel)
         callback = parcel.callback
-        if callback is not None and isinstance(asker := self._hubs.get(callback.receiver), MessageHub):
+        if callback is not None and (asker := self._hubs.get(callback.receiver)) is not None:
             asker.moved(callback.key, parcel.sent_to)
 
     def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:

@@ -25,7 +25,7 @@ from framewire.spark.given import is_before, is_one_of
 from framewire.spark.periods import Periods
 from framewire.spark.shapes import literal
 
-__all__ = ["PACKED", "VANISHED", "in_contexts", "passages"]
+__all__ = ["VANISHED", "in_contexts", "passages"]
 
 VANISHED = "vanished"
 """The fate of what was received, and of which nothing more was heard in due time."""
@@ -33,7 +33,7 @@ _RECEIPT = b"KINO.RCPTCONFIRM"
 _TOGETHER = ["strand", "context"]
 """The strand comes first: sorting by a hash of 64 bits hardly ever has to look at anything else."""
 _HASHES = ["strand", "content", "digest_a", "digest_b"]
-PACKED = [
+_PACKED = [
     *("peer", "reason", "exception", "answer", "node_name", "node", "message", "identity", "version", "partition"),
     *("flow", "correlation_id", "wire_version"),
 ]
@@ -49,7 +49,7 @@ def in_contexts(messages: DataFrame, periods: Periods, buckets: Iterable[int]) -
         "direction",
         F.xxhash64("node").alias("node_key"),
         F.xxhash64("peer").alias("peer_key"),
-        F.struct(*PACKED).alias("of"),
+        F.struct(*_PACKED).alias("of"),
         F.explode(periods.contexts_of(F.col("at"))).alias("context"),
     )
     return each.where(wanted).repartition(*map(F.col, _TOGETHER))

@@ -48,7 +48,8 @@ def transfers(passages: DataFrame) -> DataFrame:
         .withColumn("nth", F.row_number().over(turn))
         .withColumn("receive", F.lead(receive).over(pair))
     )
-    return paired.drop("nth", "content", "digest_a", "digest_b", "fate_reason", "fate_at", "from_key", "to_key")
+    compared = ("content", "digest_a", "digest_b", "peer_key", "from_key", "to_key", "nth")
+    return paired.drop(*compared, "fate_reason", "fate_at")
 
 
 def unpacked(events: DataFrame) -> DataFrame:
