@@ -1,6 +1,7 @@
 """Several messages that came together and are alike: each of them fares as if it had come alone."""
 
 import asyncio
+import contextlib
 
 import msgspec
 import pytest
@@ -233,6 +234,15 @@ def test_each_of_them_is_recorded(known):
     run(main())
 
 
+@contextlib.asynccontextmanager
+async def asking(**options):
+    """A node that knows of another whom it can ask, and what it sends there."""
+    transport = Recording()
+    async with Node(signals=False, transport=transport, **options) as node:
+        node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
+        yield node, transport
+
+
 def answers_to(node, transport):
     """The answer to each question that was sent, with the number that comes next."""
     questions = [decode(frames) for what, _, frames in transport.diary[1:] if what == "sent"]
@@ -254,9 +264,7 @@ def answers_to(node, transport):
 
 def test_answers_that_come_together_end_the_promises_that_wait_for_them():
     async def main():
-        transport = Recording()
-        async with Node(signals=False, transport=transport) as node:
-            node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
+        async with asking() as (node, transport):
             promises = [node.hub.start(Question(number), Answer) for number in range(5)]
             answers = answers_to(node, transport)
             node.port.receive(b"there", answers[0])
@@ -269,9 +277,7 @@ def test_answers_that_come_together_end_the_promises_that_wait_for_them():
 
 def test_of_answers_that_come_together_each_that_is_not_good_is_told_apart():
     async def main():
-        transport = Recording()
-        async with Node(signals=False, transport=transport) as node:
-            node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
+        async with asking() as (node, transport):
             promises = [node.hub.start(Question(number), Answer) for number in range(6)]
             answers = answers_to(node, transport)
             promises[2].cancel()
@@ -299,9 +305,7 @@ def test_answers_that_come_together_are_recorded_as_received_and_delivered():
     recorder = Notes()
 
     async def main():
-        transport = Recording()
-        async with Node(signals=False, transport=transport, recorder=recorder) as node:
-            node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
+        async with asking(recorder=recorder) as (node, transport):
             promises = [node.hub.start(Question(number), Answer) for number in range(4)]
             answers = answers_to(node, transport)
             node.port.receive(b"there", answers[0])
@@ -318,9 +322,7 @@ def test_answers_that_come_together_are_recorded_as_received_and_delivered():
 
 def test_a_gathering_takes_answers_that_come_together():
     async def main():
-        transport = Recording()
-        async with Node(signals=False, transport=transport) as node:
-            node.port.peer_registered(b"there", [(Route(b"\1actor"), (MessageId(b"run.question"),))])
+        async with asking() as (node, transport):
             gathering = asyncio.ensure_future(node.hub.gather(Question(0), Answer, stop_after=3))
             await eventually(lambda: len(transport.diary) > 1)
             (answer,) = answers_to(node, transport)
