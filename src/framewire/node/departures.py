@@ -10,7 +10,7 @@ from framewire.node.core import Core
 from framewire.node.deadletters import Reason
 from framewire.node.flow import following
 from framewire.node.mailbox import Room
-from framewire.node.parcel import Parcel, ttl_ticks
+from framewire.node.parcel import Parcel, Stencil, ttl_ticks
 from framewire.node.transport import Transport
 from framewire.routing import Route, RoutingTable
 from framewire.wire import MessageId, RouterAddress, encode, forward
@@ -27,6 +27,14 @@ _REASONS = {
 def reason_of(error: MessageError) -> Reason:
     """Why a message did not leave; where nothing else is told, nobody could be reached."""
     return _REASONS.get(type(error), Reason.UNREACHABLE)
+
+
+def _encoded(stencil: Stencil, payload: object) -> bytes | None:
+    """The body of an answer; None where it cannot be written, which is told of the parcel that it becomes then."""
+    try:
+        return stencil.message_type.encode(payload)
+    except Exception:  # noqa: BLE001 - whatever it is
+        return None
 
 
 class Departures:
@@ -82,15 +90,10 @@ class Departures:
             or (transport := self._transport) is None
             or router.uri != transport.uri
             or not self._knows_node(route.node)
+            or parcel.deadline <= (now := core.now())
+            or (body := _encoded(stencil, payload)) is None
+            or (frames := stencil.written(body, parcel, now, router, core.keyring)) is None
         ):
-            return core.send(following(core, actor, parcel, payload))
-        now = core.now()
-        try:
-            body = stencil.message_type.encode(payload)
-        except Exception:  # noqa: BLE001 - whatever it is, it is told there
-            return core.send(following(core, actor, parcel, payload))
-        frames = None if parcel.deadline <= now else stencil.written(body, parcel, now, router, core.keyring)
-        if frames is None:
             return core.send(following(core, actor, parcel, payload))
         try:
             room = self._hand_over(transport, route.node, stencil.message_type.message_id, frames)
