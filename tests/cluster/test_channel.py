@@ -3,6 +3,8 @@
 import contextlib
 import errno
 import os
+import platform
+import resource
 import shutil
 import subprocess
 import sys
@@ -57,6 +59,15 @@ def pair(context):
     left.bind("inproc://pair")
     right.connect("inproc://pair")
     return left, right
+
+
+@pytest.fixture
+def connected(context):
+    """Two sockets that are connected over a network."""
+    with context.socket(zmq.PAIR) as sender, context.socket(zmq.PAIR) as receiver:
+        port = receiver.bind_to_random_port("tcp://127.0.0.1")
+        sender.connect(f"tcp://127.0.0.1:{port}")
+        yield sender, receiver
 
 
 @pytest.mark.skipif(PURE, reason="FRAMEWIRE_PURE is set")
@@ -321,18 +332,16 @@ def test_frames_are_let_go_of_whatever_becomes_of_them(make, pair):
     assert [sys.getrefcount(part) for part in frames] == [3, 3]  # the list, the loop and the call
 
 
-def test_a_large_frame_arrives_over_a_network_and_is_let_go_of_when_it_is_there(make, context):
-    with context.socket(zmq.PAIR) as sender, context.socket(zmq.PAIR) as receiver:
-        port = receiver.bind_to_random_port("tcp://127.0.0.1")
-        sender.connect(f"tcp://127.0.0.1:{port}")
-        here, there = make(sender), make(receiver)
-        large = os.urandom(3_000_000)
-        before = sys.getrefcount(large)
-        for _ in range(3):
-            assert here.send([b"small", large, b"small"])
-            until(lambda: receiver.poll(0))
-            assert there.receive(1) == [[b"small", large, b"small"]]
-        until(lambda: here.receive(1) == [] and sys.getrefcount(large) == before)
+def test_a_large_frame_arrives_over_a_network_and_is_let_go_of_when_it_is_there(make, connected):
+    sender, receiver = connected
+    here, there = make(sender), make(receiver)
+    large = os.urandom(3_000_000)
+    before = sys.getrefcount(large)
+    for _ in range(3):
+        assert here.send([b"small", large, b"small"])
+        until(lambda: receiver.poll(0))
+        assert there.receive(1) == [[b"small", large, b"small"]]
+    until(lambda: here.receive(1) == [] and sys.getrefcount(large) == before)
 
 
 def test_a_large_frame_for_which_there_is_no_room_is_let_go_of(make, context):
@@ -342,6 +351,30 @@ def test_a_large_frame_for_which_there_is_no_room_is_let_go_of(make, context):
         assert not here.send([large])
         assert not here.send([b"small"]), "whoever calls next lets go of it"
         assert sys.getrefcount(large) == before
+
+
+@pytest.mark.skipif(
+    MAKES["compiled"] is None or platform.libc_ver()[0] != "glibc",
+    reason="only the compiled channel speaks to glibc",
+)
+def test_large_frames_take_the_same_memory_again(connected):
+    source, target = (MAKES["compiled"](each, 1000, 10_000_000) for each in connected)
+
+    def pass_four():
+        for _ in range(4):
+            assert source.send([bytes(1_000_000)])
+        came = []
+        until(lambda: came.extend(target.receive(10)) or len(came) == 4)
+
+    def faults(times):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(times):
+            pass_four()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+    faults(times=20)
+    # Anew, each frame takes 245 pages where it is made, and as many where it comes in.
+    assert faults(times=20) < 20 * 4 * 25
 
 
 @pytest.mark.skipif(MAKES["compiled"] is None, reason="the compiled channel is not built")

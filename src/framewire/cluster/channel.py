@@ -22,7 +22,7 @@ __all__ = ["COMPILED", "Channel", "PureChannel", "open_channel"]
 
 log = logging.getLogger("framewire.cluster")
 
-_EDITION = 6
+_EDITION = 7
 """That of ``_zmqio.c`` which goes with this module."""
 _MOST_OFFENDERS = 1000
 # Plain numbers: with pyzmq's own names for them, which are enumerations, each frame takes a microsecond more.

@@ -83,13 +83,18 @@ class Links:
         lost: Callable[[bytes], None],
         undelivered: Callable[[list[bytes], MessageError], None],
         turn: Callable[[int], None] = lambda _: None,
+        alone: Callable[[], None] = lambda: None,
     ) -> None:
-        """``turn`` is called whenever the event loop has come round, with how many messages left together."""
+        """``turn`` is called whenever the event loop has come round, with how many messages left together.
+
+        ``alone`` is called where that was one, and all is done.
+        """
         self._loop = asyncio.get_running_loop()
         self._settings = settings
         self._lost = lost
         self._undelivered = undelivered
         self._told = turn
+        self._was_alone = alone
         self._socket = make_socket(
             context,
             zmq.ROUTER,
@@ -221,6 +226,8 @@ class Links:
         for link in gathering:
             if link.gathered:
                 self._flush(link)
+        if not gathering:
+            self._was_alone()
 
     def _connect(self, identity: bytes) -> _Link:
         uri = self._known.get(identity)

@@ -42,6 +42,8 @@ class ClusterSettings:
     """Messages that wait for a peer that cannot take them."""
     send_overflow: Overflow = "wait"
     """What happens when there are more: wait, reject or drop_oldest."""
+    vigil: float = 0.0002
+    """Seconds that it looks for the answer to its only question before it goes to sleep; 0 for not at all."""
     max_message_bytes: int = 256 * 1024 * 1024
     max_frames: int = 10_000
     rediscover: float = 60.0
@@ -82,6 +84,10 @@ def _seconds(value: object) -> bool:
     return isinstance(value, int | float) and value > 0 and math.isfinite(value)
 
 
+def _brief(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= _LONGEST_VIGIL
+
+
 def _count(least: int) -> Callable[[object], bool]:
     return lambda value: isinstance(value, int) and value >= least
 
@@ -102,6 +108,8 @@ def _advertised(value: object) -> bool:
 
 
 _LISTEN = "like tcp://host:port, tcp://host:7500-7599, tcp://host:* or ipc://path"
+_LONGEST_VIGIL = 0.01
+"""Nothing else on the event loop has its turn meanwhile."""
 _PLACE = "must be like tcp://host:port or ipc://path"
 _RULES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("bind", _LISTEN, can_bind),
@@ -112,6 +120,7 @@ _RULES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("misses", "a whole number, at least 1", _count(1)),
     ("send_queue", "a whole number, at least 1", _count(1)),
     ("send_overflow", ", ".join(get_args(Overflow)), lambda value: value in get_args(Overflow)),
+    ("vigil", "0 or more seconds, at most 0.01", _brief),
     ("max_message_bytes", "a whole number, at least 1024", _count(1024)),
     ("max_frames", "a whole number, at least 32", _count(32)),
     ("rediscover", "a positive number of seconds", _seconds),

@@ -25,6 +25,7 @@ from framewire.cluster.returning import Returning
 from framewire.cluster.server_way import Arrivals
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import Reader, bind_first, make_socket
+from framewire.cluster.vigil import vigil_at
 from framewire.cluster.ways import Ways
 from framewire.errors import (
     BadSignature,
@@ -144,6 +145,7 @@ class SocketTransport:
             lost=self._cut_off,
             undelivered=self._undelivered,
             turn=self._pace.turn,
+            alone=self._await_answer,
         )
         self._announcer = Announcer(
             settings,
@@ -175,7 +177,12 @@ class SocketTransport:
         if settings.peer_rate is not None:
             take, take_run = Intake(settings.peer_rate, port, self._take, self._loop.time).take, None
         self._handshakes = Arrivals(front, lambda: None, port.turned_away) if mechanism.is_curve else None
+        self._keep_vigil = vigil_at(int(front.getsockopt(zmq.FD)), settings.vigil)
         self._front = Reader(front, take, *limits, take_run=take_run, several=port.several, dropped=self._oversized)
+
+    def _await_answer(self) -> None:
+        if self._port.awaited == 1:
+            self._keep_vigil()
 
     def _oversized(self, offenders: Counter[bytes]) -> None:
         settings = self._settings

@@ -70,10 +70,12 @@ def whole(least: int, most: int | None = None) -> Kind:
     return Kind(accepted, int, lambda value: _is_whole(value) and least <= value <= limit)
 
 
-def seconds(*, zero: bool = False) -> Kind:
+def seconds(*, zero: bool = False, most: float = math.inf) -> Kind:
     """A length of time."""
     accepted = "0 or more seconds" if zero else "a positive number of seconds"
-    return Kind(accepted, _number, lambda value: _is_number(value) and (value > 0 or (zero and value == 0)))
+    if most != math.inf:
+        accepted += f", at most {most:g}"
+    return Kind(accepted, _number, lambda value: _is_number(value) and 0 <= value <= most and (value > 0 or zero))
 
 
 def or_never(kind: Kind) -> Kind:

@@ -147,6 +147,11 @@ TABLES = (
             ("misses", whole(1), "Signs of life that may be missing before a node is taken to be gone."),
             ("send_queue", whole(1), "Messages that wait for a peer that cannot take them."),
             ("send_overflow", _OVERFLOW, "What happens when there are more."),
+            (
+                "vigil",
+                seconds(zero=True, most=0.01),
+                "For how long it looks for the answer to its only question before it sleeps.",
+            ),
             ("max_message_bytes", whole(1024), "The largest message that it sends and takes."),
             ("max_frames", whole(32), "The most frames of one."),
             ("rediscover", seconds(), "Between questions to everyone about everything."),

@@ -163,6 +163,11 @@ class MessageHub:
         """What is still waited for, the oldest first."""
         return iter(self._open)
 
+    @property
+    def awaited(self) -> int:
+        """How many promises are open."""
+        return len(self._open)
+
     def close(self, detail: str) -> None:
         """End whatever is still open, and start nothing more."""
         self.closed = True

@@ -62,6 +62,9 @@ class OpenPromises:
     def __iter__(self) -> Iterator[Pending]:
         return iter(tuple(self._pending.values()))
 
+    def __len__(self) -> int:
+        return len(self._pending)
+
     def post(self, waiting: Pending, plan: Plan, now: float, limit: float) -> None:
         """Send a message off, and wait for its answer for so many seconds."""
         core, pending, parcel = self._core, self._pending, waiting.parcel

@@ -34,6 +34,10 @@ class NodePort:
     def registrations(self) -> list[Registration]:
         return self._router.registrations
 
+    @property
+    def awaited(self) -> int:
+        return sum(hub.awaited for hub in self._hubs)
+
     def shuns(self, peer: bytes) -> bool:
         if not self._core.conduct.shuns(peer):
             return False

@@ -32,6 +32,10 @@ class Port(Protocol):
     def registrations(self) -> Sequence[Registration]:
         """The receivers of this node that others may know of."""
 
+    @property
+    def awaited(self) -> int:
+        """How many promises are open here."""
+
     def receive(self, peer: bytes, frames: list[bytes]) -> None:
         """A message came in from a peer."""
 
