@@ -2,9 +2,11 @@
 
     python bench/capture.py [--rounds N] [--count N] [--json FILE] [--check]
 
-Two ways of using a node: asks within it, and asks between two processes on loopback that are both recorded. Rounds
-with and without a recorder are interleaved, and a row shows medians over them. ``encoded`` records into nothing: a
-message that never leaves its node has no frames until someone wants them, and that is what having them made costs.
+Two ways of using a node: asks within it, and asks between two processes on loopback that are both recorded. On two
+cores the latter leave nothing for the threads that write, so they are also measured with a core more:
+both processes on one, what recorders do beside the event loops on the other. Rounds with and without a recorder are
+interleaved, and a row shows medians over them. ``encoded`` records into nothing: a message that never leaves its
+node has no frames until someone wants them, and that is what having them made costs.
 
 The time of the processor for each message says the same on a machine that is busy with other things, where rates do
 not. ``loop`` is that of the event loop's thread, ``all`` that of all threads of the asking process.
@@ -14,12 +16,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import multiprocessing
+import os
 import platform
 import shutil
 import tempfile
+import threading
 import time
+from functools import partial
 from pathlib import Path
 from statistics import median
 
@@ -30,6 +36,7 @@ from framewire.capture.waiting import Waiting
 from framewire.wire import Message, MessageId, RouterAddress, encode
 
 OUTSTANDING = 100
+CORES = sorted(os.sched_getaffinity(0))
 BODY = b"x" * 100
 GOAL = 0.85
 
@@ -117,29 +124,49 @@ async def within(kind, path, count):
     return found | {"dropped": sum(capture.dropped for capture in made)}
 
 
-def serve(kind, path, pipe):
+@contextlib.contextmanager
+def on_one_core(wanted):
+    """This thread, and all that it starts meanwhile."""
+    if wanted:
+        os.sched_setaffinity(0, CORES[:1])
+    yield
+    os.sched_setaffinity(0, CORES)
+
+
+def write_on_another(wanted):
+    """The threads of recorders."""
+    for thread in threading.enumerate():
+        if wanted and thread.name.startswith("framewire capture"):
+            os.sched_setaffinity(thread.native_id, CORES[1:])
+
+
+def serve(kind, path, pipe, spare):
     async def serving():
         made = []
         capture = recorder(kind, path, made)
         async with fw.Node(bind="tcp://127.0.0.1:*", capture=capture, signals=False) as node:
+            write_on_another(spare)
             await node.host(Echo())
             pipe.send(node.uri)
             await asyncio.to_thread(pipe.recv)
         pipe.send(sum(capture.dropped for capture in made))
 
-    run(serving())
+    with on_one_core(spare):
+        run(serving())
 
 
-async def between(kind, path, count):
+async def between(kind, path, count, *, spare=False):
     here, there = multiprocessing.get_context("spawn").Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=serve, args=(kind, path, there))
+    process = multiprocessing.get_context("spawn").Process(target=serve, args=(kind, path, there, spare))
     process.start()
     address = here.recv()
     made = []
-    async with fw.Node(peers=[address], capture=recorder(kind, path, made), signals=False) as node:
-        await node.hub.ask(Question(BODY), Answer, timeout=10)
-        await asks(node.hub, OUTSTANDING * 10)
-        found = await asks(node.hub, count)
+    with on_one_core(spare):
+        async with fw.Node(peers=[address], capture=recorder(kind, path, made), signals=False) as node:
+            write_on_another(spare)
+            await node.hub.ask(Question(BODY), Answer, timeout=10)
+            await asks(node.hub, OUTSTANDING * 10)
+            found = await asks(node.hub, count)
     here.send("end")
     dropped = here.recv()
     process.join()
@@ -149,6 +176,7 @@ async def between(kind, path, count):
 WAYS = {
     "within a node": (within, ("off", "encoded", "recorded")),
     "between processes": (between, ("off", "recorded")),
+    "with a core more": (partial(between, spare=True), ("off", "recorded")),
 }
 
 

@@ -95,7 +95,11 @@ def alternatives(found: dict[str, Any]) -> dict[str, str]:
     sizes = sorted({row["messages"] for row in rows})
     taken = {(row["way"], row["messages"]): row["seconds"] for row in rows}
     ways = list(dict.fromkeys(row["way"] for row in rows))
-    told = [[way, *(f"{taken[way, size]:,.1f} s" for size in sizes)] for way in ways]
+
+    def cell(seconds: float | None) -> str:
+        return f"over {found['minutes']:g} minutes" if seconds is None else f"{seconds:,.1f} s"
+
+    told = [[way, *(cell(taken[way, size]) for size in sizes)] for way in ways]
     return {"alternatives": table(["from start to answer", *(f"{size:,} messages" for size in sizes)], told)}
 
 

@@ -5,8 +5,9 @@
 The captures are made up by ``framewire synth``. The yardstick reads every frame and adds up their lengths, as in
 ``bench/spark.py``. Every figure is a ratio of times from one run on one machine; absolute times mean little. Each
 part stands alone, and none takes longer than it may: what is not done by then counts as missed. The JVM has done
-all of it once before, as a pipeline that goes on has; what the first time takes is told, too. CPU seconds are those
-of Spark's JVM, compiling included: on a machine that does other things, too, they tell more than times.
+all of it once before, as a pipeline that goes on has; what the first time takes is told, too. The scan and the
+smaller size are medians of three. CPU seconds are those of Spark's JVM, compiling included: on a machine that does
+other things, too, they tell more than times.
 """
 
 from __future__ import annotations
@@ -110,14 +111,19 @@ class Bench:
         Pipeline(str(captured / "captures"), lake, keys=keys, spark=self.spark).run()
 
     def _small(self):
-        return self._sized("small", self.options.messages)
+        return self._sized("small", self.options.messages, self.options.rounds)
 
     def _large(self):
         return self._sized("large", self.options.larger)
 
-    def _sized(self, name, messages):
+    def _sized(self, name, messages, rounds=1):
+        """Medians over rounds, each into a lake of its own; the last is kept."""
         captured, lake = self.made(name, messages), f"lake-{name}"
-        times = self.whole(captured, lake)
+        taken = []
+        for _ in range(rounds):
+            shutil.rmtree(self.directory / lake, ignore_errors=True)
+            taken.append(self.whole(captured, lake))
+        times = tuple(median(each) for each in zip(*taken, strict=True))
         bytes_of = {"captures_bytes": captured / "captures", "lake_bytes": self.directory / lake}
         found = {what: size_of(folder) for what, folder in bytes_of.items()}
         self.sizes.append({"messages": messages, "seconds": times[0], **found})
@@ -227,6 +233,7 @@ def main():
     parser.add_argument(
         "--larger", type=int, default=4_000_000, help="rows of the larger lake (4,000,000); 0: none"
     )
+    parser.add_argument("--rounds", type=int, default=3, help="runs of the smaller size, for the median (3)")
     parser.add_argument("--increment", type=int, default=100_000, help="rows that come on top of it (100,000)")
     parser.add_argument("--rate", type=float, default=280.0, help="rows a second (280: a million in an hour)")
     parser.add_argument("--master", default="local[2]", help="where to run (local[2])")
