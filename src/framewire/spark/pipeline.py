@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pyspark.errors import AnalysisException, StreamingQueryException
@@ -26,7 +25,7 @@ from framewire.spark.compacting import BATCHES, compact, finish_compaction
 from framewire.spark.deriving import derive
 from framewire.spark.lake import Lake
 from framewire.spark.periods import DAY, Periods, duration
-from framewire.spark.sessions import session
+from framewire.spark.sessions import session, set_for_now
 from framewire.spark.taking_in import SEGMENT, take_in
 
 __all__ = ["Batch", "Pipeline", "Summary"]
@@ -142,7 +141,7 @@ class Pipeline:
             if progress is not None:
                 progress(batch)
 
-        with _set(self.spark, _SETTINGS):
+        with set_for_now(self.spark, _SETTINGS):
             query = self._start(work, once=once, every=every)
             try:
                 query.awaitTermination()
@@ -202,22 +201,6 @@ class Pipeline:
 
     def _explained(self, problem: StreamingQueryException) -> UsageError:
         return UsageError(f"pipeline: a batch failed and can be run again: {problem}")
-
-
-@contextmanager
-def _set(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings for as long as the pipeline runs: the session is its owner's. Queries take them along."""
-    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)
 
 
 def _together(total: Summary, batch: Batch, seconds: float) -> Summary:

@@ -12,7 +12,7 @@ __all__ = ["flow_text", "is_flow", "message_text", "readable"]
 _ZERO = b"00000000-0000-0000-0000-000000000000"
 """How a GUID of zeros is written, which .NET has for no GUID at all."""
 _NOT_PRINTABLE = r"[\p{C}\p{Z}&&[^ ]]"
-_NOT_PLAIN = "[^ -~]"
+_PLAIN = r"\A[ -~]*\z"
 """Nearly all names are ASCII. That is seen quicker than what other characters are good for."""
 
 
@@ -20,7 +20,7 @@ def readable(raw: Column) -> Column:
     """Text where the bytes are printable, hex otherwise."""
     text = raw.cast("string")
     printable = F.is_valid_utf8(text) & ~text.rlike(_NOT_PRINTABLE)
-    return F.when(~text.rlike(_NOT_PLAIN) | printable, text).when(
+    return F.when(text.rlike(_PLAIN) | printable, text).when(
         raw.isNotNull(), F.concat(F.lit("0x"), F.lower(F.hex(raw)))
     )
 
