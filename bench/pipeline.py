@@ -1,6 +1,6 @@
 """What the pipeline costs: against a plain scan, by size, for a small increment, and for skewed traffic.
 
-    python bench/pipeline.py [--parts size growth increment giant hot jaeger] [--minutes N] [--json] [--check]
+    python bench/pipeline.py [--parts size messages growth increment giant hot jaeger] [--minutes N] [--json] [--check]
 
 The captures are made up by ``framewire synth``. The yardstick reads every frame and adds up their lengths, as in
 ``bench/spark.py``. Every figure is a ratio of times from one run on one machine; absolute times mean little. Each
@@ -29,6 +29,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.security import KeyRing
 from framewire.spark import Pipeline, session
+from framewire.spark.arriving import arriving
+from framewire.spark.lake import Lake
+from framewire.spark.periods import Periods
+from framewire.spark.pipeline import SETTINGS
+from framewire.spark.sessions import set_for_now
 from framewire.synth import Options, synthesise
 
 START = dt.datetime(2025, 1, 1, 8, tzinfo=dt.UTC)
@@ -36,6 +41,7 @@ GOALS = {"size": (15.0, 10.0), "growth": (4.5,), "increment": (1.5,)}
 """At most; where there are two, the second is what we are after."""
 ABOUT = {
     "size": "all tables against a plain scan",
+    "messages": "messages alone, decoded, verified and written, against a plain scan",
     "growth": "the larger size against the smaller",
     "increment": "onto the larger lake against onto none",
     "giant": "a third of all rows in one flow against even traffic",
@@ -139,6 +145,20 @@ class Bench:
     def size(self):
         plain = self.scanned(self.made("small", self.options.messages))
         return self.small(), plain
+
+    def messages(self):
+        """The first table and no other: what all that comes after it can at best add nothing to."""
+        captured = self.made("small", self.options.messages)
+        lake = Lake(self.spark, str(self.directory / "lake-messages"), Periods())
+        keys = KeyRing.from_file(captured / "truth" / "keys.toml")
+        rows = arriving(self.spark.read.parquet(str(captured / "captures")), keys, START)
+        filed = rows.withColumns(lake.periods.filing(lake.periods.bucket_of(F.col("at"))))
+        with set_for_now(self.spark, SETTINGS):
+            taken = [
+                self.timed(lambda: lake.write(filed, lake.staging("messages"), ["fault", "date", "bucket"]))
+                for _ in range(self.options.rounds)
+            ]
+        return tuple(median(each) for each in zip(*taken, strict=True)), self.scanned(captured)
 
     def growth(self):
         first = self.small()

@@ -28,11 +28,11 @@ from framewire.spark.periods import DAY, Periods, duration
 from framewire.spark.sessions import session, set_for_now
 from framewire.spark.taking_in import SEGMENT, take_in
 
-__all__ = ["Batch", "Pipeline", "Summary"]
+__all__ = ["SETTINGS", "Batch", "Pipeline", "Summary"]
 
 _CAPTURED = f"{SPARK_SCHEMA}, recorder string, date date"
 _LEAST_MEMORY_OF_FILES = 7 * DAY
-_SETTINGS = {
+SETTINGS = {
     # Spark would sort whole messages by the directory that they go to. Few directories can as well be open at once.
     "spark.sql.maxConcurrentOutputFileWriters": "16",
     "spark.sql.optimizer.plannedWrite.enabled": "false",
@@ -48,6 +48,7 @@ _SETTINGS = {
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "8m",
 }
+"""Spark's settings while a pipeline runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ class Pipeline:
             if progress is not None:
                 progress(batch)
 
-        with set_for_now(self.spark, _SETTINGS):
+        with set_for_now(self.spark, SETTINGS):
             query = self._start(work, once=once, every=every)
             try:
                 query.awaitTermination()
