@@ -75,11 +75,48 @@ def peers(found: dict[str, Any]) -> dict[str, str]:
         "peers": table(["", *_COLUMNS], rows),
         "ratios": table(["of raw pyzmq", "p50", "asks", "tells"], ratios),
         "goals": table(["goal", "reached", "wanted", "met"], goals),
+        "c_asks": f"{measured['libzmq in C']['asks_per_s'] / measured['NATS']['asks_per_s']:.2f}",
+        "of_c": f"{measured['framewire']['asks_per_s'] / measured['libzmq in C']['asks_per_s']:.0%}",
         "left_out": f"Left out:\n\n{left_out}" if left_out else "Nothing was left out.",
         "asks": picture("asks", "asks a second, 1,000 outstanding, 100 bytes", of("asks_per_s")),
         "tells": picture("tells", "tells a second, 100 bytes", of("tells_per_s")),
         "p50": picture("p50", "one ask after the other: µs, median", of("p50_us"), logarithmic=True),
     }
+
+
+def decoding(found: list[dict[str, Any]]) -> dict[str, str]:
+    wanted = {"decode": "at most 3", "decode and verify": "at most 5", "Python codec": "at least 4"}
+    beside = {"Python codec": "of decoding"}
+    rows = [
+        [
+            f"{row['messages']:,} messages: {row['kind']}",
+            f"{row['seconds']:,.1f} s",
+            f"{row['ratio']:.2f} {beside.get(row['kind'], 'of the scan')}",
+            f"{wanted[row['kind']]}: {_verdict(row['met'])}" if row["kind"] in wanted else "",
+        ]
+        for row in found
+        if row["kind"] != "growth"
+    ]
+    for row in found:
+        if row["kind"] == "growth":
+            wanted_growth = f"at most 4.3: {_verdict(row['met'])}"
+            rows.append(["four times the messages, decoded", "", f"{row['ratio']:.2f} of the time", wanted_growth])
+    return {"decoding": table(["", "time", "ratio", "wanted"], rows)}
+
+
+def recording(found: dict[str, Any]) -> dict[str, str]:
+    kinds = {"off": "not recorded", "encoded": "frames made, not recorded", "recorded": "recorded"}
+    rows = [
+        [
+            f"{row['way']}, {kinds[row['kind']]}",
+            f"{row['rate']:,.0f}",
+            f"{row['loop_us']:.1f} µs",
+            f"{row['ratio']:.2f}",
+            f"at least {row['goal']:g}: {_verdict(row['met'])}" if row["goal"] else "",
+        ]
+        for row in found["rows"]
+    ]
+    return {"recording": table(["", "asks/s", "of the event loop, each", "of the rate", "wanted"], rows)}
 
 
 def scaling(found: dict[str, Any]) -> dict[str, str]:
@@ -141,17 +178,32 @@ def pipeline(found: dict[str, Any]) -> dict[str, str]:
         "peak": f"{PEAK:g}",
         "spare": f"{SPARE:g}",
         "first": f"{found['first_seconds']:,.0f} s",
+        "messages_ratio": next(f"{row['ratio']:.1f}" for row in found["rows"] if row["part"] == "messages"),
         "memory": f"{found['memory_gb']:g} GB for {found['cores']} cores",
     }
 
 
 def _verdicts(row: Mapping[str, Any]) -> str:
-    told = [f"{each['at_most']:g}: {'met' if each['met'] else '**missed**'}" for each in row["goals"]]
+    told = [f"{each['at_most']:g}: {_verdict(each['met'])}" for each in row["goals"]]
     return f"at most {', '.join(told)}" if told else ""
 
 
-SOURCES: dict[str, Callable[[dict[str, Any]], dict[str, str]]] = {
+def _verdict(met: bool) -> str:
+    return "met" if met else "**missed**"
+
+
+def largest(found: dict[str, Any]) -> dict[str, str]:
+    size, (row,) = found["sizes"][-1], found["rows"]
+    times = f"{size['seconds']:,.0f} s, {row['ratio']:.1f} times {row['messages']:,}"
+    memory = f"in the same {found['memory_gb']:g} GB of memory"
+    return {"largest": f"{size['messages']:,} messages took {times}, {memory}"}
+
+
+SOURCES: dict[str, Callable[[Any], dict[str, str]]] = {
     "peers": peers,
+    "capture": recording,
+    "spark": decoding,
+    "pipeline-16m": largest,
     "scaling": scaling,
     "alternatives": alternatives,
     "pipeline": pipeline,

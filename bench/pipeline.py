@@ -1,6 +1,6 @@
 """What the pipeline costs: against a plain scan, by size, for a small increment, and for skewed traffic.
 
-    python bench/pipeline.py [--parts size messages growth increment giant hot jaeger] [--minutes N] [--json] [--check]
+    python bench/pipeline.py [--parts size messages growth increment giant hot jaeger] [--json] [--check]
 
 The captures are made up by ``framewire synth``. The yardstick reads every frame and adds up their lengths, as in
 ``bench/spark.py``. Every figure is a ratio of times from one run on one machine; absolute times mean little. Each
@@ -32,8 +32,7 @@ from framewire.spark import Pipeline, session
 from framewire.spark.arriving import arriving
 from framewire.spark.lake import Lake
 from framewire.spark.periods import Periods
-from framewire.spark.pipeline import SETTINGS
-from framewire.spark.sessions import set_for_now
+from framewire.spark.pipeline import SETTINGS, set_for_now
 from framewire.synth import Options, synthesise
 
 START = dt.datetime(2025, 1, 1, 8, tzinfo=dt.UTC)

@@ -17,7 +17,9 @@ __all__ = ["handlings"]
 
 def handlings(events: DataFrame, periods: Periods) -> DataFrame:
     """The rows of ``handlings``, each in the bucket of its delivery."""
-    mine = events.where((F.col("direction") == Direction.DELIVERED) & F.col("inside"))
+    mine = events.where(
+        (F.col("direction") == Direction.DELIVERED) & (periods.bucket_of(F.col("at")) == F.col("context"))
+    )
     hub = to_hub(F.col("peer"))
     told = unpacked(mine).withColumns(
         {
