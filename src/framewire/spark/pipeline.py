@@ -44,6 +44,8 @@ SETTINGS = {
     "spark.sql.execution.useObjectHashAggregateExec": "false",
     # Rows that are only kept for the next table are mostly one packed column, and soon gone.
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
+    # Where they are read from disk, a hundred batches are in memory at a time; one large flow has many.
+    "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
     # A small batch is one task and one file a table, and a large one as many as there is work for.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
