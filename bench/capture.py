@@ -36,7 +36,7 @@ from framewire.capture.waiting import Waiting
 from framewire.wire import Message, MessageId, RouterAddress, encode
 
 OUTSTANDING = 100
-CORES = sorted(os.sched_getaffinity(0))
+CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 BODY = b"x" * 100
 GOAL = 0.85
 
@@ -127,10 +127,14 @@ async def within(kind, path, count):
 @contextlib.contextmanager
 def on_one_core(wanted):
     """This thread, and all that it starts meanwhile."""
-    if wanted:
-        os.sched_setaffinity(0, CORES[:1])
-    yield
-    os.sched_setaffinity(0, CORES)
+    if not wanted:
+        yield
+        return
+    os.sched_setaffinity(0, CORES[:1])
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, CORES)
 
 
 def write_on_another(wanted):
@@ -176,8 +180,9 @@ async def between(kind, path, count, *, spare=False):
 WAYS = {
     "within a node": (within, ("off", "encoded", "recorded")),
     "between processes": (between, ("off", "recorded")),
-    "with a core more": (partial(between, spare=True), ("off", "recorded")),
 }
+if len(CORES) > 1:
+    WAYS["with a core more"] = partial(between, spare=True), ("off", "recorded")
 
 
 def record_calls(count):

@@ -75,8 +75,7 @@ def peers(found: dict[str, Any]) -> dict[str, str]:
         "peers": table(["", *_COLUMNS], rows),
         "ratios": table(["of raw pyzmq", "p50", "asks", "tells"], ratios),
         "goals": table(["goal", "reached", "wanted", "met"], goals),
-        "c_asks": f"{measured['libzmq in C']['asks_per_s'] / measured['NATS']['asks_per_s']:.2f}",
-        "of_c": f"{measured['framewire']['asks_per_s'] / measured['libzmq in C']['asks_per_s']:.0%}",
+        "limit": _limit(measured),
         "left_out": f"Left out:\n\n{left_out}" if left_out else "Nothing was left out.",
         "asks": picture("asks", "asks a second, 1,000 outstanding, 100 bytes", of("asks_per_s")),
         "tells": picture("tells", "tells a second, 100 bytes", of("tells_per_s")),
@@ -84,23 +83,25 @@ def peers(found: dict[str, Any]) -> dict[str, str]:
     }
 
 
+def _limit(measured: Mapping[str, Mapping[str, float]]) -> str:
+    """How far the frames allow, where both ends of that were measured: a peer may not be installed."""
+    if not {"framewire", "libzmq in C", "NATS"} <= measured.keys():
+        return "is not known without both in the table above"
+    mine, most, nats = (measured[name]["asks_per_s"] for name in ("framewire", "libzmq in C", "NATS"))
+    return f"makes {most / nats:.2f} times the asks of NATS, and framewire {mine / most:.0%} of that"
+
+
 def decoding(found: list[dict[str, Any]]) -> dict[str, str]:
-    wanted = {"decode": "at most 3", "decode and verify": "at most 5", "Python codec": "at least 4"}
-    beside = {"Python codec": "of decoding"}
+    beside = {"Python codec": "of decoding", "growth": "of decoding fewer"}
     rows = [
         [
             f"{row['messages']:,} messages: {row['kind']}",
-            f"{row['seconds']:,.1f} s",
+            f"{row['seconds']:,.1f} s" if "seconds" in row else "",
             f"{row['ratio']:.2f} {beside.get(row['kind'], 'of the scan')}",
-            f"{wanted[row['kind']]}: {_verdict(row['met'])}" if row["kind"] in wanted else "",
+            f"{row['wanted']}: {_verdict(row['met'])}" if row["wanted"] else "",
         ]
         for row in found
-        if row["kind"] != "growth"
     ]
-    for row in found:
-        if row["kind"] == "growth":
-            wanted_growth = f"at most 4.3: {_verdict(row['met'])}"
-            rows.append(["four times the messages, decoded", "", f"{row['ratio']:.2f} of the time", wanted_growth])
     return {"decoding": table(["", "time", "ratio", "wanted"], rows)}
 
 
@@ -178,7 +179,6 @@ def pipeline(found: dict[str, Any]) -> dict[str, str]:
         "peak": f"{PEAK:g}",
         "spare": f"{SPARE:g}",
         "first": f"{found['first_seconds']:,.0f} s",
-        "messages_ratio": next(f"{row['ratio']:.1f}" for row in found["rows"] if row["part"] == "messages"),
         "memory": f"{found['memory_gb']:g} GB for {found['cores']} cores",
     }
 

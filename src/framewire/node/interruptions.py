@@ -52,5 +52,8 @@ class Interruptions:
 
 
 def _where_loops_can() -> contextlib.suppress:
-    """Some event loops, that of Windows for one, know no signals: then Ctrl-C ends a program as Python does it."""
+    """Nothing is to be done where an event loop has no signals: then Ctrl-C ends a program as Python does it.
+
+    That of Windows knows none (``NotImplementedError``); in a subinterpreter none has them (``RuntimeError``).
+    """
     return contextlib.suppress(NotImplementedError, RuntimeError)
