@@ -135,12 +135,27 @@ def test_the_tail_follows_a_node_that_records(tmp_path):
                 process.kill()
 
 
-def test_recover_seals_what_was_left(tmp_path):
-    frames = frames_of(1)
-    records = Records([1_700_000_000_000_000_000], ["sent"], [b"peer"], [None], frames, [len(frames)])
-    segment = OpenSegment.create(tmp_path / ".open", b"gone")
+def leave(path, *messages):
+    """An open segment of messages that were recorded within one microsecond, as a crash leaves it."""
+    at = [1_700_000_000_000_000_000] * len(messages)
+    about = [["sent"] * len(at), [b"peer"] * len(at), [None] * len(at)]
+    records = Records(at, *about, [frame for frames in messages for frame in frames], [*map(len, messages)])
+    segment = OpenSegment.create(path / ".open", b"gone")
     segment.append([batch_of(b"gone", records).serialize()])
     segment.close()
+    return segment
+
+
+def test_the_tail_keeps_the_order_of_messages_within_a_microsecond(tmp_path):
+    leave(tmp_path, *(frames_of(identity=b"note.%d" % number) for number in range(5)))
+    for _ in ("open", "sealed"):
+        shown = capture("tail", tmp_path, "--no-follow", "--json", "-n", "3").stdout.splitlines()
+        assert [json.loads(line)["name"] for line in shown] == ["note.2 v1", "note.3 v1", "note.4 v1"]
+        assert capture("recover", tmp_path).exit_code == 0
+
+
+def test_recover_seals_what_was_left(tmp_path):
+    leave(tmp_path, frames_of(1))
     done = capture("recover", tmp_path)
     assert done.stdout == "sealed 1 segments with 1 messages\n"
     assert spooled(tmp_path) == []
@@ -150,11 +165,7 @@ def test_recover_seals_what_was_left(tmp_path):
 
 def test_recover_tells_what_it_could_not_seal(tmp_path):
     OpenSegment.create(tmp_path / ".open", b"gone").close()
-    frames = frames_of(1)
-    records = Records([1_700_000_000_000_000_000], ["sent"], [b"peer"], [None], frames, [len(frames)])
-    segment = OpenSegment.create(tmp_path / ".open", b"gone")
-    segment.append([batch_of(b"gone", records).serialize()])
-    segment.close()
+    segment = leave(tmp_path, frames_of(1))
     (tmp_path / f"recorder={b'gone'.hex()}").write_text("in the way")
     done = capture("recover", tmp_path)
     assert done.exit_code == 1

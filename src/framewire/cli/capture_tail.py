@@ -46,6 +46,11 @@ def tail(path: str, *, lines: int, follow: bool, as_json: bool, **asked: Any) ->
 
 
 def _last(follower: Follower, question: Question, count: int) -> list[Row]:
-    """The last messages that are asked for, reading no more of the past than they take."""
+    """The last messages that are asked for, reading no more of the past than they take.
+
+    They are in the order of their time, and as they were recorded where that is the same.
+    """
     newest: Iterator[Row] = (row for batch in follower.recent() for row in reversed([*question.rows([batch])]))
-    return sorted(islice(newest, count), key=lambda row: row.at)
+    last = [*islice(newest, count)]
+    last.reverse()
+    return sorted(last, key=lambda row: row.at)
