@@ -13,14 +13,14 @@ MESSAGE = (
     "partition binary"
 )
 SHAPE = (
-    f"context long, at timestamp, is_send boolean, is_coming boolean, of struct<{MESSAGE}>, fate string, "
-    "receive string"
+    "context long, inside boolean, at timestamp, is_send boolean, is_coming boolean, "
+    f"of struct<{MESSAGE}>, fate string, receive string"
 )
 
 
 def lost(spark, rows, recorders):
     filled = [
-        (HERE, AT, what == "sent", what == "received", (node, peer, "f", b"f", "m", b"m", 1, b""), fate, None)
+        (HERE, True, AT, what == "sent", what == "received", (node, peer, "f", b"f", "m", b"m", 1, b""), fate, None)
         for what, node, peer, fate in rows
     ]
     events = spark.createDataFrame(filled, SHAPE)

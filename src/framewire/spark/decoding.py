@@ -10,7 +10,7 @@ from frames of the right size, and sums are made with 64 bits from numbers that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -34,7 +34,7 @@ from framewire.spark.numbers import number_names, numbers
 from framewire.spark.shapes import SHAPES, Shape, choose, format_frame, sql, trailers, unversioned
 from framewire.spark.versions import checked_versions, version_number
 
-__all__ = ["decode", "decode_all"]
+__all__ = ["checked", "decode", "domain_text", "field_texts", "told_formats"]
 
 _IN_NO_MESSAGE = bytes(range(33))
 
@@ -50,34 +50,32 @@ def decode(
 
     ``ttl_unit`` is how V1 counts its ttl. ``versions`` gives numbers to V1 versions that are neither N nor N.0.
     """
-    return _decoded(df, frames, ttl_unit, versions, found=_sealed_off)
-
-
-def decode_all(df: DataFrame) -> DataFrame:
-    """The same for a table of which every row is taken: where nobody filters, nothing has to keep filters off."""
-    return _decoded(df, "frames", "ms", None, found=lambda checked: checked)
-
-
-def _decoded(
-    df: DataFrame,
-    frames: str,
-    ttl_unit: str,
-    versions: Mapping[bytes, int] | None,
-    *,
-    found: Callable[[DataFrame], DataFrame],
-) -> DataFrame:
     if ttl_unit not in ("ms", "ticks"):
         raise UsageError(f"ttl_unit: {ttl_unit!r} is neither 'ms' nor 'ticks'")
     known = checked_versions(versions)
     source = checked_frames(df, frames)
     reject_clashes(df, DECODED)
-    read = _read_numbers(_told(df, source), source, ttl_unit)
-    checked = found(_find_faults(read, source))
-    fields = [f"{_field(name, source, known)} AS {name}" for name in DECODED]
-    return checked.selectExpr(*map(quoted, df.columns), *fields)
+    ready = _sealed_off(checked(told_formats(df, source), source, ttl_unit))
+    fields = [f"{text} AS {name}" for name, text in field_texts(source, known).items()]
+    return ready.selectExpr(*map(quoted, df.columns), *fields)
 
 
-def _told(df: DataFrame, frames: str) -> DataFrame:
+def checked(told: DataFrame, frames: str, ttl_unit: str = "ms") -> DataFrame:
+    """A table of known formats with all that fields are read by: the numbers, and what is wrong with a row."""
+    return _find_faults(_read_numbers(told, frames, ttl_unit), frames)
+
+
+def field_texts(frames: str, versions: Mapping[bytes, int] | None = None) -> dict[str, str]:
+    """Each field as SQL, for a table that was checked; null where there is an error."""
+    return {name: _field(name, frames, versions or {}) for name in DECODED}
+
+
+def domain_text(frames: str) -> str:
+    """The domain as SQL, for a table that may hold anything but knows the formats of its rows."""
+    return f"CAST({_fixed('domain', frames)} AS STRING)"
+
+
+def told_formats(df: DataFrame, frames: str) -> DataFrame:
     """How many frames there are, and which format they are in: ``told`` is null where it is none of ours."""
     found = {
         "n": f"coalesce(array_size({frames}), 0)",

@@ -23,6 +23,7 @@ from framewire.spark.flows import flows
 from framewire.spark.handlings import handlings
 from framewire.spark.lake import Lake
 from framewire.spark.passages import in_contexts, passages
+from framewire.spark.sessions import set_for_now
 from framewire.spark.tables import TABLES
 from framewire.spark.totals import adoption, audit, edges, handlers, tally
 from framewire.spark.transfers import hops, losses, transfers
@@ -34,6 +35,11 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _AT_ONCE = 24
 """Buckets that are worked out at a time, so that what is kept meanwhile does not grow with a batch's history."""
 _SIDE_BY_SIDE = 4
+_MANY_GROUPS = {
+    "spark.sql.execution.useObjectHashAggregateExec": "true",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "4096",
+}
+"""Hours have many rows of few kinds, in no order: they are added up by kind, and not sorted for it first."""
 
 
 def derive(lake: Lake, reached: set[int], settled_us: int) -> set[int]:
@@ -89,12 +95,15 @@ def _by_bucket(lake: Lake, buckets: set[int], settled_us: int) -> None:
 def _by_hour(lake: Lake, buckets: set[int]) -> None:
     periods = lake.periods
     hours, firsts = periods.hours(buckets), periods.firsts_of_hours(buckets)
-    _side_by_side(
-        lambda: lake.replace("edges", edges(lake.read("hops", hours), lake.read("losses", hours), periods), firsts),
-        lambda: lake.replace("handlers", handlers(lake.read("handlings", hours), periods), firsts),
-        lambda: lake.replace("audit", audit(lake.read("tally", hours), periods), firsts),
-        lambda: lake.replace("adoption", adoption(lake.read("tally", periods.days(buckets))), buckets),
-    )
+    with set_for_now(lake.spark, _MANY_GROUPS):
+        _side_by_side(
+            lambda: lake.replace(
+                "edges", edges(lake.read("hops", hours), lake.read("losses", hours), periods), firsts
+            ),
+            lambda: lake.replace("handlers", handlers(lake.read("handlings", hours), periods), firsts),
+            lambda: lake.replace("audit", audit(lake.read("tally", hours), periods), firsts),
+            lambda: lake.replace("adoption", adoption(lake.read("tally", periods.days(buckets))), buckets),
+        )
 
 
 def _side_by_side(*works: Callable[[], None]) -> None:

@@ -54,7 +54,10 @@ def flows(events: DataFrame, aheads: DataFrame, periods: Periods) -> DataFrame:
     placed = timed.withColumns(
         {"turn": F.row_number().over(order), "place": F.count(F.when(F.col("delivered"), 1)).over(upto)}
     )
-    summed = placed.groupBy("strand", "context", "whose").agg(*_figures())
+    # Spark generates no code for what is within collect_list and collect_set, so that is worked out before.
+    kept = F.when(F.col("delivered") & (F.col("place") <= STEPS), F.struct("place", _step().alias("step")))
+    died = F.when(F.col("direction") == Direction.DEAD, F.col("of.reason"))
+    summed = placed.withColumns({"kept": kept, "died": died}).groupBy("strand", "context", "whose").agg(*_figures())
     mine = summed.where(periods.bucket_of(F.col("first_recorded")) == F.col("context"))
     return (
         mine.withColumn("longest", _longest())
@@ -63,13 +66,16 @@ def flows(events: DataFrame, aheads: DataFrame, periods: Periods) -> DataFrame:
     )
 
 
+def _step() -> Column:
+    names = [F.col(f"of.{name}").alias(name) for name in _STEP]
+    return F.struct(F.timestamp_micros("us").alias("at"), *names)
+
+
 def _figures() -> list[Column]:
-    direction, reason, us, turn = F.col("direction"), F.col("of.reason"), F.col("us"), F.col("turn")
+    direction, reason, turn = F.col("direction"), F.col("of.reason"), F.col("turn")
     is_sent, is_dead = direction == Direction.SENT, direction == Direction.DEAD
     is_exception = F.col("of.identity") == literal(EXCEPTION)
     failure = F.struct("us", F.col("of.exception.type").alias("type"), F.col("of.exception.text").alias("text"))
-    step = F.struct(F.timestamp_micros(us).alias("at"), *[F.col(f"of.{name}").alias(name) for name in _STEP])
-    kept = F.col("delivered") & (F.col("place") <= STEPS)
     return [
         F.min("at").alias("first_recorded"),
         F.min("us").alias("start_us"),
@@ -88,9 +94,9 @@ def _figures() -> list[Column]:
         F.count(F.when(is_sent, 1)).alias("hops"),
         F.count("*").alias("rows"),
         F.size(F.collect_set("node_key")).cast("bigint").alias("nodes"),
-        F.sort_array(F.collect_set(F.when(is_dead, reason))).alias("dead_reasons"),
+        F.sort_array(F.collect_set("died")).alias("dead_reasons"),
         F.count(F.when(F.col("delivered"), 1)).alias("steps"),
-        F.sort_array(F.collect_list(F.when(kept, F.struct("place", step.alias("step"))))).alias("placed"),
+        F.sort_array(F.collect_list("kept")).alias("placed"),
     ]
 
 

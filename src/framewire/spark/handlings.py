@@ -17,9 +17,7 @@ __all__ = ["handlings"]
 
 def handlings(events: DataFrame, periods: Periods) -> DataFrame:
     """The rows of ``handlings``, each in the bucket of its delivery."""
-    mine = events.where(
-        (F.col("direction") == Direction.DELIVERED) & (periods.bucket_of(F.col("at")) == F.col("context"))
-    )
+    mine = events.where((F.col("direction") == Direction.DELIVERED) & F.col("inside"))
     hub = to_hub(F.col("peer"))
     told = unpacked(mine).withColumns(
         {

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
@@ -25,7 +27,7 @@ from framewire.spark.given import is_before, is_one_of
 from framewire.spark.periods import Periods
 from framewire.spark.shapes import literal
 
-__all__ = ["VANISHED", "in_contexts", "passages"]
+__all__ = ["VANISHED", "in_contexts", "paired_off", "passages"]
 
 VANISHED = "vanished"
 """The fate of what was received, and of which nothing more was heard in due time."""
@@ -41,8 +43,12 @@ _PACKED = [
 
 
 def in_contexts(messages: DataFrame, periods: Periods, buckets: Iterable[int]) -> DataFrame:
-    """Each message once for every bucket that it matters to, as ``context``; strands are kept together."""
+    """Each message once for every bucket that it may matter to, as ``context``; strands are kept together.
+
+    It is ``inside`` of one of them.
+    """
     wanted = is_one_of(F.col("context"), buckets)
+    inside = periods.bucket_of(F.col("at")) == F.col("context")
     each = messages.select(
         *_HASHES,
         "at",
@@ -52,7 +58,38 @@ def in_contexts(messages: DataFrame, periods: Periods, buckets: Iterable[int]) -
         F.struct(*_PACKED).alias("of"),
         F.explode(periods.contexts_of(F.col("at"))).alias("context"),
     )
-    return each.where(wanted).repartition(*map(F.col, _TOGETHER))
+    return each.where(wanted).withColumn("inside", inside).repartition(*map(F.col, _TOGETHER))
+
+
+def paired_off(
+    rows: DataFrame, *, same: list[str], first: str, by: list[str], after: Column, before: Column
+) -> DataFrame:
+    """All rows, and of what two of them belong together, the n-th with the n-th, what one tells of the other.
+
+    Two rows are such if they are the ``same`` and only one is ``first``. That one has ``after``, which is of the
+    other, and the other ``before``, which is of the first; without another they are null. ``by`` says what n-th is.
+
+    Whole strands are looked at and not two rows at a time: Spark takes as long to begin with a group of rows as for
+    ten of them.
+    """
+    strands = Window.partitionBy(*_TOGETHER)
+    # Of those that are the same and on the same side, row_number is each one's place and rank that of the first.
+    placed = rows.withColumn("nth", F.row_number().over(strands.orderBy(*same, first, *by)))
+    numbered = placed.withColumn("nth", F.col("nth") - F.rank().over(strands.orderBy(*same, first)))
+    pairs = strands.orderBy(*same, "nth", F.desc(first))
+    which = [*same, "nth"]
+    told = numbered.withColumns(
+        {
+            "after": F.lead(F.struct(*which, after.alias("told"))).over(pairs),
+            "before": F.lag(F.struct(*which, before.alias("told"))).over(pairs),
+        }
+    )
+
+    def partner(column: str, wanted: Column) -> Column:
+        alike = [F.col(f"{column}.{name}") == F.col(name) for name in which]
+        return F.when(reduce(and_, alike, wanted), F.col(f"{column}.told")).alias(column)
+
+    return told.select(*rows.columns, partner("after", F.col(first)), partner("before", ~F.col(first)))
 
 
 def passages(rows: DataFrame, settled: dt.datetime) -> DataFrame:
@@ -61,18 +98,19 @@ def passages(rows: DataFrame, settled: dt.datetime) -> DataFrame:
     What came has its ``fate``, ``fate_reason`` and ``fate_at``; others ``came_at`` and ``came_from``, if they came.
     ``settled`` is the time before which all that was to happen has happened.
     """
-    same = [*_TOGETHER, "content", "node_key"]
-    turn = Window.partitionBy(*same, "is_coming").orderBy("at", "peer_key", "digest_a")
-    pair = Window.partitionBy(*same, "nth").orderBy(F.desc("is_coming"))
-    paired = (
-        rows.withColumn("is_coming", F.col("direction") == Direction.RECEIVED)
-        .withColumn("nth", F.row_number().over(turn))
-        .select(
-            *rows.columns,
-            "is_coming",
-            F.lead(F.struct("direction", "of.reason", "at")).over(pair).alias("after"),
-            F.lag(F.struct("of.peer", "at")).over(pair).alias("before"),
-        )
+    told = rows.withColumn("is_coming", F.col("direction") == Direction.RECEIVED)
+    same, by = ["content", "node_key"], ["at", "peer_key", "digest_a"]
+    # In the order in which they are paired off, so that they are sorted once for both.
+    ordered = told.sortWithinPartitions(*_TOGETHER, *same, "is_coming", *by)
+    # Most strands lie in one bucket. Where such a one is near another bucket, it does not matter there.
+    matters = F.max("inside").over(Window.partitionBy(*_TOGETHER))
+    paired = paired_off(
+        ordered.withColumn("matters", matters).where("matters").drop("matters"),
+        same=same,
+        first="is_coming",
+        by=by,
+        after=F.struct("direction", "of.reason", "at"),
+        before=F.struct("of.peer", "at"),
     )
     gone = F.when(F.col("is_coming") & is_before(F.col("at"), settled), VANISHED)
     is_dead = F.col("after.direction") == Direction.DEAD

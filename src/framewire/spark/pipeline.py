@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from pyspark.errors import AnalysisException, StreamingQueryException
@@ -26,10 +25,10 @@ from framewire.spark.compacting import BATCHES, compact, finish_compaction
 from framewire.spark.deriving import derive
 from framewire.spark.lake import Lake
 from framewire.spark.periods import DAY, Periods, duration
-from framewire.spark.sessions import session
+from framewire.spark.sessions import session, set_for_now
 from framewire.spark.taking_in import SEGMENT, take_in
 
-__all__ = ["SETTINGS", "Batch", "Pipeline", "Summary", "set_for_now"]
+__all__ = ["SETTINGS", "Batch", "Pipeline", "Summary"]
 
 _CAPTURED = f"{SPARK_SCHEMA}, recorder string, date date"
 _LEAST_MEMORY_OF_FILES = 7 * DAY
@@ -205,22 +204,6 @@ class Pipeline:
 
     def _explained(self, problem: StreamingQueryException) -> UsageError:
         return UsageError(f"pipeline: a batch failed and can be run again: {problem}")
-
-
-@contextmanager
-def set_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings for as long as the pipeline runs: the session is its owner's. Queries take them along."""
-    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, earlier in before.items():
-            if earlier is None:
-                spark.conf.unset(name)
-            else:
-                spark.conf.set(name, earlier)
 
 
 def _together(total: Summary, batch: Batch, seconds: float) -> Summary:

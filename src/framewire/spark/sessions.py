@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from framewire.errors import ConfigError
 from framewire.spark.java import java_home
 
-__all__ = ["driver_memory", "session"]
+__all__ = ["driver_memory", "session", "set_for_now"]
 
 _GIB = 1 << 30
 _QUIET = Path(__file__).with_name("log4j2.properties")
@@ -58,6 +58,22 @@ def session(
     )
     with _environment(_needed(local=local)):
         return builder.getOrCreate()
+
+
+@contextmanager
+def set_for_now(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator[None]:
+    """Settings for as long as something runs: the session is its owner's. Queries take them along."""
+    before: dict[str, str | None] = {name: spark.conf.get(name, None) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, earlier in before.items():
+            if earlier is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, earlier)
 
 
 def _settings(conf: Mapping[str, object]) -> dict[str, str]:

@@ -18,11 +18,11 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.errors import UsageError
 from framewire.security import DomainKey, KeyRing
-from framewire.spark.columns import own, reject_clashes, require
+from framewire.spark.columns import own, quoted, reject_clashes, require
 from framewire.spark.shapes import literal
 from framewire.wire.layout import SIGNED
 
-__all__ = ["verify"]
+__all__ = ["signature_state", "verify", "with_keys"]
 
 _READ = {"version": "version_raw"}  # what a signature covers is the frame
 _NEEDED = (*(_READ.get(name, name) for name in SIGNED), "domain", "signature")
@@ -37,44 +37,52 @@ def verify(df: DataFrame, keys: KeyRing) -> DataFrame:
         raise UsageError(f"keys: {type(keys).__name__} is not a KeyRing")
     require(df, _NEEDED, "decode()")
     reject_clashes(df, ["signature_state"])
-    held = keys.keys
-    most = max((len(group) for group in held.values()), default=0)
-    if most:
-        df = df.join(F.broadcast(_key_table(df, held, most)), F.col(own("domain")) == F.col("domain"), "left")
-    state = _state(keys, held, most)
-    kept = [name for name in df.columns if not name.startswith("__framewire_")]
-    return df.withColumn("signature_state", state).select(*kept, "signature_state")
+    state = signature_state(keys, {name: F.col(name) for name in _NEEDED})
+    return with_keys(df, F.col("domain"), keys).select(*map(quoted, df.columns), state.alias("signature_state"))
 
 
-def _key_table(df: DataFrame, held: Mapping[str, tuple[DomainKey, ...]], most: int) -> DataFrame:
+def with_keys(df: DataFrame, domain: Column, keys: KeyRing) -> DataFrame:
+    """The table with the keys of each row's domain, for ``signature_state``."""
+    if not keys.keys:
+        return df
+    return df.join(F.broadcast(_key_table(df, keys.keys)), F.col(own("of_domain")) == domain, "left")
+
+
+def _key_table(df: DataFrame, held: Mapping[str, tuple[DomainKey, ...]]) -> DataFrame:
     """A row for each domain with all its keys; keys that a domain does not have are null."""
-    names = ["domain string"]
-    for number in range(most):
-        names += [f"algorithm{number} string", f"inner{number} binary", f"outer{number} binary"]
+    most = _most(held)
+    names = [f"algorithm{n}: string, inner{n}: binary, outer{n}: binary" for n in range(most)]
     rows = []
     for domain, group in held.items():
-        row: list[object] = [domain]
+        parts: list[object] = []
         for key in group:
-            inner, outer = key.pads
-            row += [key.algorithm, bytearray(inner), bytearray(outer)]
-        rows.append((*row, *[None] * (3 * (most - len(group)))))
-    schema = ", ".join(f"__framewire_{name}" for name in names)
+            parts += [key.algorithm, *map(bytearray, key.pads)]
+        rows.append((domain, (*parts, *[None] * (3 * (most - len(group))))))
+    # All in one column, which is copied as it lies.
+    schema = f"{own('of_domain')} string, {own('keys')} struct<{', '.join(names)}>"
     return df.sparkSession.createDataFrame(rows, schema)
 
 
-def _state(ring: KeyRing, held: Mapping[str, tuple[DomainKey, ...]], most: int) -> Column:
-    domain, identity = F.col("domain"), F.col("identity")
+def _most(held: Mapping[str, tuple[DomainKey, ...]]) -> int:
+    return max((len(group) for group in held.values()), default=0)
+
+
+def signature_state(ring: KeyRing, fields: Mapping[str, Column]) -> Column:
+    """The verdict on a message of which these are the fields, in a table that has its keys."""
+    held = ring.keys
+    domain, identity, signature = (fields[name] for name in ("domain", "identity", "signature"))
+    said = F.concat(*[fields[_READ.get(name, name)] for name in SIGNED])
     known = sorted({"", *ring.domains})
     expected = _domain_of(ring, identity)
     algorithms = sorted({key.algorithm for group in held.values() for key in group})
-    matches = [_matches(number, algorithms) for number in range(most)]
+    matches = [_made(number, algorithms, said) == signature for number in range(_most(held))]
     return (
         F.when(domain.isNull() | identity.isNull(), None)
         .when(~domain.isin(*known), "unknown_domain")
         .when(domain != expected, "invalid")
         .when(~_is_signed(ring, domain, identity), "unsigned")
         .when(~domain.isin(*sorted(held)) if held else F.lit(True), "unknown_domain")
-        .when(F.length("signature") == 0, "invalid")
+        .when(F.length(signature) == 0, "invalid")
         .when(F.coalesce(reduce(or_, matches, F.lit(False)), F.lit(False)), "valid")
         .otherwise("invalid")
     )
@@ -109,18 +117,15 @@ def _is_signed(ring: KeyRing, domain: Column, identity: Column) -> Column:
     return signed
 
 
-def _matches(number: int, algorithms: list[str]) -> Column:
-    """Whether the signature is what one of a domain's keys makes of the message."""
-    said = F.concat(*[F.col(_READ.get(name, name)) for name in SIGNED])
-    inner, outer = F.col(own(f"inner{number}")), F.col(own(f"outer{number}"))
-    made: Column | None = None
+def _made(number: int, algorithms: list[str], said: Column) -> Column:
+    """The signature that one of a domain's keys makes of what was said; null where it has not so many."""
+    key = F.col(own("keys"))
+    inner, outer = key[f"inner{number}"], key[f"outer{number}"]
+    made = F.lit(None).cast("binary")
     for algorithm in algorithms:
-        of_algorithm = F.col(own(f"algorithm{number}")) == algorithm
         mac = _hash(algorithm, F.concat(outer, _hash(algorithm, F.concat(inner, said))))
-        made = F.when(of_algorithm, mac) if made is None else made.when(of_algorithm, mac)
-    if made is None:
-        return F.lit(False)
-    return made == F.col("signature")
+        made = F.when(key[f"algorithm{number}"] == algorithm, mac).otherwise(made)
+    return made
 
 
 def _hash(algorithm: str, data: Column) -> Column:

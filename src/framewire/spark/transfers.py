@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import datetime as dt
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.capture.schema import Direction
 from framewire.spark.columns import quoted
 from framewire.spark.given import is_before
-from framewire.spark.passages import VANISHED
+from framewire.spark.passages import VANISHED, paired_off
 from framewire.spark.periods import Periods
 from framewire.spark.tables import TABLES
 from framewire.spark.texts import readable
@@ -25,9 +25,6 @@ def transfers(passages: DataFrame) -> DataFrame:
     """All rows; sends have ``receive``, when that was and its fate, if it was received."""
     is_send, is_coming = F.col("direction") == Direction.SENT, F.col("is_coming")
     here, there = F.col("node_key"), F.col("peer_key")
-    same = ["strand", "context", "digest_a", "digest_b", "from_key", "to_key"]
-    turn = Window.partitionBy(*same, "is_send").orderBy("at", "fate_at")
-    pair = Window.partitionBy(*same, "nth").orderBy(F.desc("is_send"))
     failed = F.col("blamed") & (F.col("fate") == Direction.DELIVERED)
     receive = F.struct(
         "at",
@@ -37,19 +34,23 @@ def transfers(passages: DataFrame) -> DataFrame:
         "fate_at",
         F.coalesce(failed, F.lit(False)).alias("failed"),
     )
-    paired = (
-        passages.withColumns(
-            {
-                "is_send": is_send,
-                "from_key": F.when(is_send, here).when(is_coming, there),
-                "to_key": F.when(is_send, there).when(is_coming, here),
-            }
-        )
-        .withColumn("nth", F.row_number().over(turn))
-        .withColumn("receive", F.lead(receive).over(pair))
+    ended = passages.withColumns(
+        {
+            "is_send": is_send,
+            "from_key": F.when(is_send, here).when(is_coming, there),
+            "to_key": F.when(is_send, there).when(is_coming, here),
+        }
     )
-    compared = ("content", "digest_a", "digest_b", "peer_key", "from_key", "to_key", "nth")
-    return paired.drop(*compared, "fate_reason", "fate_at")
+    paired = paired_off(
+        ended,
+        same=["digest_a", "digest_b", "from_key", "to_key"],
+        first="is_send",
+        by=["at", "fate_at"],
+        after=receive,
+        before=F.lit(None),
+    )
+    compared = ("content", "digest_a", "digest_b", "peer_key", "from_key", "to_key", "before")
+    return paired.withColumnRenamed("after", "receive").drop(*compared, "fate_reason", "fate_at")
 
 
 def unpacked(events: DataFrame) -> DataFrame:
@@ -66,7 +67,7 @@ def unpacked(events: DataFrame) -> DataFrame:
 
 def hops(events: DataFrame, skews: DataFrame, periods: Periods) -> DataFrame:
     """The rows of ``hops``, each in the bucket of its sending."""
-    mine = events.where(F.col("receive").isNotNull() & (periods.bucket_of(F.col("at")) == F.col("context")))
+    mine = events.where(F.col("receive").isNotNull() & F.col("inside"))
     known = unpacked(mine).join(F.broadcast(skews), ["context", "from_node", "to_node"], "left")
     raw = F.unix_micros("receive.at") - F.unix_micros("at")
     told = known.withColumns(
@@ -91,9 +92,7 @@ def losses(events: DataFrame, recorders: DataFrame, settled: dt.datetime, period
     """
     unreceived = F.col("is_send") & F.col("receive").isNull() & is_before(F.col("at"), settled)
     kind = F.when(unreceived, "not_received").when(F.col("fate") == VANISHED, "not_delivered")
-    told = events.withColumn("kind", kind).where(
-        F.col("kind").isNotNull() & (periods.bucket_of(F.col("at")) == F.col("context"))
-    )
+    told = events.withColumn("kind", kind).where(F.col("kind").isNotNull() & F.col("inside"))
     judged = F.broadcast(recorders.withColumnRenamed("node", "to_node"))
     return (
         unpacked(told)
