@@ -107,6 +107,19 @@ def test_an_error_carries_message_flow_target_node_time_and_last_hop(end, kind):
     run(main())
 
 
+def test_a_promise_that_is_printed_tells_what_was_asked_and_nothing_of_what_it_said():
+    async def main():
+        async with fw.Node(stop_timeout=0) as node:
+            await node.host(Silent())
+            promise = node.hub.start(Question("a secret"), Answer)
+            asked = repr(promise)
+            promise.cancel()
+            assert asked == f"<Promise of {type_of(Question).message_id} to any handler, open>"
+            assert repr(promise) == asked.replace("open", "done")
+
+    run(main())
+
+
 def test_an_expired_promise_is_a_timeout_error():
     async def main():
         async with fw.Node(stop_timeout=0) as node:

@@ -154,7 +154,7 @@ class MessageHub:
         now = self._core.now()
         parcel = self._parcel(plan, payload, now, limit, None, None, trace, correlation_id)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
-        gathering: Gathering[T] = Gathering(self._open, parcel).collect(stop_after)
+        gathering: Gathering[T] = Gathering(self._open, parcel, plan.types, stop_after=stop_after)
         self._open.post(gathering, plan, now, limit)
         return cast("Gathered[T]", await gathering)
 
@@ -204,7 +204,7 @@ class MessageHub:
             flow = next(self._flows)
             parcel = Parcel(plan.message_id, payload, None, flow, None, now + lasting, stencil=plan.stencil)
             core.counters.sent += 1
-        promise: Promise[T] = Promise(self._open, parcel)
+        promise: Promise[T] = Promise(self._open, parcel, plan.types)
         self._open.post(promise, plan, now, limit)
         return promise
 

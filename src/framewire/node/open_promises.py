@@ -50,14 +50,12 @@ class OpenPromises:
         self._queue = DeadlineQueue(core.clock, self._usual, self._usually_waiting, self._expire)
         self._wheel = DeadlineWheel(core.clock, self._expire)
         self._last_key = 0
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self.new_future: Callable[[], asyncio.Future[None]] = self._first_future
 
-    def new_future(self) -> asyncio.Future[None]:
-        """Something to wait for on the hub's event loop, which is asked for only once: it takes a system call."""
-        loop = self._loop
-        if loop is None:
-            loop = self._loop = asyncio.get_running_loop()
-        return loop.create_future()
+    def _first_future(self) -> asyncio.Future[None]:
+        """Only this one asks for the event loop, which takes a system call; the others are made by it."""
+        self.new_future = asyncio.get_running_loop().create_future
+        return self.new_future()
 
     def __iter__(self) -> Iterator[Pending]:
         return iter(tuple(self._pending.values()))
@@ -70,7 +68,6 @@ class OpenPromises:
         core, pending, parcel = self._core, self._pending, waiting.parcel
         if len(pending) >= core.settings.promises:
             raise core.overloaded(parcel, f"{len(pending)} promises are open already")
-        waiting.types = plan.types
         waiting.started = now
         self._last_key = waiting.key = key = self._last_key + 1
         parcel.callback = Callback(self._identity, core.identity, key, plan.points, plan.receipt)

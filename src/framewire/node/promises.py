@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+import msgspec
 
 from framewire.errors import MessageError
 from framewire.node.mailbox import Room
@@ -21,33 +23,36 @@ T = TypeVar("T")
 class Hub(Protocol):
     """Where promises are made."""
 
+    new_future: Callable[[], asyncio.Future[None]]
+    """Makes something to wait for, on the event loop of the hub."""
+
     def give_up(self, waiting: Any) -> None:
         """Wait no longer."""
 
-    def new_future(self) -> asyncio.Future[None]:
-        """Something to wait for on the event loop of the hub."""
 
-
-class Pending:
+class Pending(msgspec.Struct, eq=False, weakref=True):
     """A message that somebody waits for an answer to; ``types`` are what counts as one.
 
     The outcome is kept here, and a future is made only where it has to be waited for: an actor that is idle
     has answered by the time its caller awaits (bench/node.py).
     """
 
-    key: int
-    started: float
+    _hub: Hub
+    parcel: Parcel
     types: Mapping[MessageId, MessageType]
-    done = False
+    key: int = 0
+    started: float = 0.0
+    done: bool = False
     slot: int | None = None
     room: Room | None = None
     _result: Any = None
     _error: BaseException | None = None
     _future: asyncio.Future[None] | None = None
 
-    def __init__(self, hub: Hub, parcel: Parcel) -> None:
-        self._hub = hub
-        self.parcel = parcel
+    def __repr__(self) -> str:
+        """What was asked, without what it said: that is nothing for a log."""
+        state = "done" if self.done else "open"
+        return f"<{type(self).__name__} of {self.parcel.message_id} to {self.target}, {state}>"
 
     @property
     def target(self) -> str:
@@ -141,14 +146,9 @@ class Gathered(list[T]):
 class Gathering(Pending, Generic[T]):
     """Many answers to one message, until there are enough or the time is over."""
 
-    stop_after: int | None
-    gathered: Gathered[T]
-
-    def collect(self, stop_after: int | None) -> Gathering[T]:
-        """Say how many answers are enough."""
-        self.stop_after = stop_after
-        self.gathered = Gathered()
-        return self
+    stop_after: int | None = None
+    """How many answers are enough."""
+    gathered: Gathered[T] = msgspec.field(default_factory=Gathered)
 
     def reply(self, payload: T) -> bool:
         self.gathered.append(payload)
