@@ -1,6 +1,6 @@
 """What the pipeline costs: against a plain scan, by size, for a small increment, and for skewed traffic.
 
-    python bench/pipeline.py [--parts size messages growth increment giant hot jaeger] [--json] [--check]
+    python bench/pipeline.py [--parts PART ...] [--json] [--check]
 
 The captures are made up by ``framewire synth``. The yardstick reads every frame and adds up their lengths, as in
 ``bench/spark.py``. Every figure is a ratio of times from one run on one machine; absolute times mean little. Each
@@ -8,6 +8,11 @@ part stands alone, and none takes longer than it may: what is not done by then c
 all of it once before, as a pipeline that goes on has; what the first time takes is told, too. The scan and the
 smaller size are medians of three. CPU seconds are those of Spark's JVM, compiling included: on a machine that does
 other things, too, they tell more than times.
+
+``floor`` is what nobody can go below who makes these tables of these captures with Spark: captures are decoded,
+verified and written, what belongs together is brought together and sorted once, and all other tables, which are
+there already, are copied. Nothing is worked out. ``commands`` is what somebody at a terminal waits for: both the
+pipeline and the scan are processes, from their start to their end.
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ import json
 import os
 import platform
 import shutil
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -32,7 +39,9 @@ from framewire.spark import Pipeline, session
 from framewire.spark.arriving import arriving
 from framewire.spark.lake import Lake
 from framewire.spark.periods import Periods
-from framewire.spark.pipeline import SETTINGS, set_for_now
+from framewire.spark.pipeline import SETTINGS
+from framewire.spark.sessions import set_for_now
+from framewire.spark.tables import TABLES
 from framewire.synth import Options, synthesise
 
 START = dt.datetime(2025, 1, 1, 8, tzinfo=dt.UTC)
@@ -41,12 +50,19 @@ GOALS = {"size": (15.0, 10.0), "growth": (4.5,), "increment": (1.5,)}
 ABOUT = {
     "size": "all tables against a plain scan",
     "messages": "messages alone, decoded, verified and written, against a plain scan",
+    "floor": "messages alone, one shuffle, one sort, and copies of all other tables, against a plain scan",
+    "commands": "all tables against a plain scan, as commands of their own",
     "growth": "the larger size against the smaller",
     "increment": "onto the larger lake against onto none",
     "giant": "a third of all rows in one flow against even traffic",
     "hot": "nine tenths in one partition against even traffic",
     "jaeger": "who calls whom by RDDs against the table edges",
 }
+BELONGING = [
+    *("strand", "content", "digest_a", "digest_b", "at", "direction", "peer", "reason", "exception", "answer"),
+    *("node_name", "node", "message", "identity", "version", "partition", "flow", "correlation_id", "wire_version"),
+]
+"""What other tables are worked out from."""
 GIANT = 10
 """Of so many messages one is in the giant flow. Each leaves three rows, so these are about a third of all."""
 
@@ -135,11 +151,10 @@ class Bench:
         return times
 
     def scanned(self, captured):
-        """Read every byte of every frame, and do nothing with it; the JVM has seen it before."""
-        touched = F.aggregate("frames", F.lit(0), lambda sum_, frame: sum_ + F.length(frame))
-        rows = self.spark.read.parquet(str(captured / "captures")).select("at", touched.alias("size"))
+        """A plain scan; the JVM has seen it before."""
+        rows = plain_scan(self.spark, str(captured / "captures"))
         times = [self.timed(rows.write.format("noop").mode("overwrite").save) for _ in range(4)][1:]
-        return median(wall for wall, _ in times), median(cpu for _, cpu in times)
+        return tuple(median(each) for each in zip(*times, strict=True))
 
     def size(self):
         plain = self.scanned(self.made("small", self.options.messages))
@@ -153,11 +168,48 @@ class Bench:
         rows = arriving(self.spark.read.parquet(str(captured / "captures")), keys, START)
         filed = rows.withColumns(lake.periods.filing(lake.periods.bucket_of(F.col("at"))))
         with set_for_now(self.spark, SETTINGS):
-            taken = [
-                self.timed(lambda: lake.write(filed, lake.staging("messages"), ["fault", "date", "bucket"]))
-                for _ in range(self.options.rounds)
-            ]
-        return tuple(median(each) for each in zip(*taken, strict=True)), self.scanned(captured)
+            times = self._known(lambda: lake.write(filed, lake.staging("messages"), ["fault", "date", "bucket"]))
+        return times, self.scanned(captured)
+
+    def _known(self, work):
+        """Medians over rounds of something that the JVM has not done in quite this way before."""
+        work()
+        return tuple(
+            median(each) for each in zip(*(self.timed(work) for _ in range(self.options.rounds)), strict=True)
+        )
+
+    def floor(self):
+        self.small()
+        lake = Lake(self.spark, str(self.directory / "lake-small"), Periods())
+        read = {name: self.spark.read.parquet(f"{lake.root}/{name}") for name in TABLES if name != "quarantine"}
+        together = (
+            read.pop("messages").select(*BELONGING).repartition("strand").sortWithinPartitions("strand", "at")
+        )
+        first, plain = self.messages()
+
+        def rest():
+            with set_for_now(self.spark, SETTINGS):
+                together.write.format("noop").mode("overwrite").save()
+                for name, rows in read.items():
+                    lake.write(rows, lake.staging(name), TABLES[name].filed_under)
+
+        return tuple(map(sum, zip(first, self._known(rest), strict=True))), plain
+
+    def commands(self):
+        captured = self.made("small", self.options.messages)
+        captures, keys = str(captured / "captures"), str(captured / "truth" / "keys.toml")
+        python, master = sys.executable, self.options.master
+        run = [python, "-m", "framewire", "pipeline", "run", "--once", "--quiet", "--master", master]
+        run += ["--captures", captures, "--keys", keys, "--lake", str(self.directory / "lake-command")]
+        return self._as_command(run), self._as_command([python, __file__, "--scan", captures, "--master", master])
+
+    def _as_command(self, command):
+        began = time.perf_counter()
+        try:
+            subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=60 * self.options.minutes)  # noqa: S603 - our own
+        except subprocess.TimeoutExpired:
+            raise TimeoutError from None
+        return time.perf_counter() - began, None
 
     def growth(self):
         first = self.small()
@@ -209,6 +261,12 @@ class Bench:
         return self.timed(links.collect), self.timed(asked.collect)
 
 
+def plain_scan(spark, captures):
+    """Read every byte of every frame, and do nothing with it."""
+    touched = F.aggregate("frames", F.lit(0), lambda sum_, frame: sum_ + F.length(frame))
+    return spark.read.parquet(captures).select("at", touched.alias("size"))
+
+
 def size_of(folder):
     return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
 
@@ -241,8 +299,8 @@ def line(row, options):
         return f"{row['part']:<10} not done in {options.minutes:g} minutes: missed"
     verdicts = [f"(at most {each['at_most']:g}: {'ok' if each['met'] else 'missed'})" for each in row["goals"]]
     times = f"{row['seconds']:8.1f} s / {row['against']:7.1f} s  {row['ratio']:7.2f}x"
-    cpu = f"CPU {row['cpu']:.1f} s / {row['against_cpu']:.1f} s"
-    return "  ".join([f"{row['part']:<10} {times}", *verdicts, cpu, row["about"]])
+    cpu = [] if row["cpu"] is None else [f"CPU {row['cpu']:.1f} s / {row['against_cpu']:.1f} s"]
+    return "  ".join([f"{row['part']:<10} {times}", *verdicts, *cpu, row["about"]])
 
 
 def main():
@@ -264,7 +322,11 @@ def main():
     )
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="leave captures and lakes there")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
+    parser.add_argument("--scan", metavar="CAPTURES", help="only a plain scan of these")
     options = parser.parse_args()
+    if options.scan:
+        plain_scan(session(options.master), options.scan).write.format("noop").mode("overwrite").save()
+        return 0
     large = {"growth", "increment"}
     parts = options.parts or [part for part in ABOUT if options.larger or part not in large]
     if not options.larger and large & set(parts):
