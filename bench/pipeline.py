@@ -59,7 +59,7 @@ ABOUT = {
     "jaeger": "who calls whom by RDDs against the table edges",
 }
 BELONGING = [
-    *("strand", "content", "digest_a", "digest_b", "at", "direction", "peer", "reason", "exception", "answer"),
+    *("strand", "content", "digest", "at", "direction", "peer", "reason", "exception", "answer"),
     *("node_name", "node", "message", "identity", "version", "partition", "flow", "correlation_id", "wire_version"),
 ]
 """What other tables are worked out from."""

@@ -141,10 +141,10 @@ def test_duckdb_finds_the_same_losses_in_the_messages(made):
             select *, if(direction = 'sent', node, peer) as a, if(direction = 'sent', peer, node) as b
             from {messages} where direction in ('sent', 'received')),
         numbered as (
-            select *, row_number() over (partition by direction, a, b, digest_a, digest_b order by "at") as nth
+            select *, row_number() over (partition by direction, a, b, digest order by "at") as nth
             from ways)
         select correlation_id, a, b, identity, "at" from (from numbered where direction = 'sent') s
-        anti join (from numbered where direction = 'received') r using (a, b, digest_a, digest_b, nth)"""
+        anti join (from numbered where direction = 'received') r using (a, b, digest, nth)"""
     told = """select correlation_id, from_node, to_node, identity, "at" from {losses} where kind = 'not_received'"""
     same(made, told, found)
 

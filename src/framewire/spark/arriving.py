@@ -93,8 +93,7 @@ def _hashes(row: Row) -> dict[str, Column]:
     told = [row["identity"], row["version"], numbered, row["partition"], row["body"]]
     flow = row["correlation_id"]
     return {
-        "digest_a": F.xxhash64(F.lit(1), above),
-        "digest_b": F.xxhash64(F.lit(2), above),
+        "digest": F.xxhash64(above),
         "content": F.xxhash64(flow, *told, passed),
         "strand": F.when(is_flow(flow), F.xxhash64(flow)).otherwise(F.xxhash64(*told)),
     }

@@ -7,7 +7,7 @@ next to nothing, there is a step that reads each frame once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
@@ -19,6 +19,9 @@ from framewire.spark.words import reads_numbers, straight_number
 from framewire.wire.layout import Field, Kind
 
 __all__ = ["number_names", "numbers"]
+
+Held = Mapping[tuple[Shape, Field], Column]
+"""What the numeric frames of each format hold."""
 
 _BYTES = 8
 _LANE = 16
@@ -37,7 +40,8 @@ def numbers(df: DataFrame, frames: str) -> tuple[DataFrame, dict[str, Column]]:
     """
     if not reads_numbers(df):
         df = adding(df, {_word(shape, field): _read(shape, field, frames) for shape, field in _held()})
-    return df, {name: _chosen(df, name, frames) for name in number_names()}
+    held = {(shape, field): _number(df, shape, field, frames) for shape, field in _held()}
+    return df, {name: _chosen(held, name) for name in number_names()}
 
 
 def _held() -> Iterable[tuple[Shape, Field]]:
@@ -59,22 +63,22 @@ def _is(shape: Shape) -> str:
     return f"{own('told')} IN ({', '.join(map(str, shape.versions))})"
 
 
-def _chosen(df: DataFrame, name: str, frames: str) -> Column:
+def _chosen(held: Held, name: str) -> Column:
     """A number, wherever the format of a row has it; for a row that is in no format, any that it may be."""
     absent = [shape.layout.absent.get(name) for shape in SHAPES]
     if len(set(absent)) == 1 and isinstance(absent[0], int):
         return F.lit(absent[0]).cast("bigint")
-    chosen = _of_shape(df, SHAPES[-1], name, frames)
+    chosen = _of_shape(held, SHAPES[-1], name)
     for shape in SHAPES[:-1]:
-        chosen = F.when(F.expr(_is(shape)), _of_shape(df, shape, name, frames)).otherwise(chosen)
+        chosen = F.when(F.expr(_is(shape)), _of_shape(held, shape, name)).otherwise(chosen)
     return chosen
 
 
-def _of_shape(df: DataFrame, shape: Shape, name: str, frames: str) -> Column:
+def _of_shape(held: Held, shape: Shape, name: str) -> Column:
     field = next((field for field in shape.numeric() if name in field.values), None)
     if field is None:
         return F.lit(shape.layout.absent.get(name)).cast("bigint")
-    number = _number(df, shape, field, frames)
+    number = held[shape, field]
     if field.lanes:
         shifted = F.shiftrightunsigned(number, _LANE * field.lanes.index(name))
         return shifted.bitwiseAND(F.lit(0xFFFF).cast("bigint"))

@@ -34,7 +34,7 @@ VANISHED = "vanished"
 _RECEIPT = b"KINO.RCPTCONFIRM"
 _TOGETHER = ["strand", "context"]
 """The strand comes first: sorting by a hash of 64 bits hardly ever has to look at anything else."""
-_HASHES = ["strand", "content", "digest_a", "digest_b"]
+_HASHES = ["strand", "content", "digest"]
 _PACKED = [
     *("peer", "reason", "exception", "answer", "node_name", "node", "message", "identity", "version", "partition"),
     *("flow", "correlation_id", "wire_version"),
@@ -99,7 +99,7 @@ def passages(rows: DataFrame, settled: dt.datetime) -> DataFrame:
     ``settled`` is the time before which all that was to happen has happened.
     """
     told = rows.withColumn("is_coming", F.col("direction") == Direction.RECEIVED)
-    same, by = ["content", "node_key"], ["at", "peer_key", "digest_a"]
+    same, by = ["content", "node_key"], ["at", "peer_key", "digest"]
     # In the order in which they are paired off, so that they are sorted once for both.
     ordered = told.sortWithinPartitions(*_TOGETHER, *same, "is_coming", *by)
     # Most strands lie in one bucket. Where such a one is near another bucket, it does not matter there.

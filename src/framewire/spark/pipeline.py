@@ -45,6 +45,9 @@ SETTINGS = {
     "spark.sql.inMemoryColumnarStorage.compressed": "false",
     # Where they are read from disk, a hundred batches are in memory at a time; one large flow has many.
     "spark.sql.inMemoryColumnarStorage.batchSize": "1000",
+    # Spark weighs a file by its size and 4 MB for opening it. Segments are smaller, so tasks got the same number of
+    # segments, and the larger ones went to the first.
+    "spark.sql.files.openCostInBytes": "256k",
     # A small batch is one task and one file a table, and a large one as many as there is work for.
     "spark.sql.optimizer.canChangeCachedPlanOutputPartitioning": "true",
     "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",

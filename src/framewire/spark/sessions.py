@@ -30,6 +30,12 @@ _LASTING = (
 what is compiled well is called five times as often as the JVM would ask for: rows, and not what plans queries."""
 _COLLECTOR = "-XX:+UseParallelGC"
 """Nobody waits for an answer within milliseconds, and the usual collector makes writing any reference dearer."""
+_PLAIN_FILES = {
+    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+}
+"""Files of this machine without a second one of checksums beside each: Parquet has its own. Hadoop starts a process
+for each file that it makes, to say who may read it, and a batch of a pipeline makes a hundred."""
 _CLASSES_KEPT = 1000
 """Spark keeps 100 of the classes that it makes. A batch of a pipeline has 260, so each would make them anew."""
 
@@ -115,6 +121,8 @@ def _preset(settings: Mapping[str, str], *, local: bool, brief: bool) -> dict[st
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.codegen.cache.maxEntries": str(_CLASSES_KEPT),
+        # Else PySpark tells the JVM for each part of an expression which line of Python it is from.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.driver.defaultJavaOptions": " ".join(options),
     }
     if local:
@@ -122,6 +130,7 @@ def _preset(settings: Mapping[str, str], *, local: bool, brief: bool) -> dict[st
         # Spark's own 200 are for a cluster: on one machine their tasks take longer to start than to run.
         preset["spark.sql.shuffle.partitions"] = str(4 * (os.cpu_count() or 2))
         preset["spark.driver.host"] = "localhost"
+        preset |= _PLAIN_FILES
         preset["spark.driver.bindAddress"] = "127.0.0.1"
     return preset
 

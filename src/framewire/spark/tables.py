@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 __all__ = ["LAYOUT", "TABLES", "Table"]
 
-LAYOUT = 2
+LAYOUT = 3
 """The layout of a lake that this code writes. It grows when a column changes its name, type or meaning."""
 
 _BY_BUCKET = {
@@ -110,11 +110,7 @@ _DECLARED = (
                 "struct<type:string,text:string,actor:string,node:string,about:string>",
                 "what a KINO.EXCEPTION tells; null for all others",
             ),
-            "digest_a": (
-                "bigint",
-                "half a hash of the frames above the envelope: the same for send and receive",
-            ),
-            "digest_b": ("bigint", "the other half"),
+            "digest": ("bigint", "a hash of the frames above the envelope: the same for send and receive"),
             "content": ("bigint", "a hash of what stays the same while a message is on one node"),
             "strand": ("bigint", "a hash of its flow; without one, of what stays the same wherever it goes"),
             "frames": ("array<binary>", "the frames as recorded, if the pipeline was told to keep them; else null"),

@@ -26,7 +26,7 @@ SEGMENT = "segment"
 """The column of captured rows that names their file."""
 _NEARLY = 0.01
 
-_KEY = ["at", "node", "direction", "peer", "digest_a", "digest_b"]
+_KEY = ["at", "node", "direction", "peer", "digest"]
 _FILED = ["fault", "date", "bucket"]
 _STAGE = "arriving"
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -131,8 +131,7 @@ def _earlier(lake: Lake, table: str, buckets: set[int], batch: int) -> DataFrame
     rows = lake.read_places(table, places)
     if table == "messages":
         return rows.select(*_KEY)
-    digests = {f"digest_{half}": F.xxhash64(F.lit(seed), F.col("frames")) for half, seed in (("a", 1), ("b", 2))}
-    return rows.withColumns(digests).select(*_KEY)
+    return rows.withColumn("digest", F.xxhash64("frames")).select(*_KEY)
 
 
 def _faults(lake: Lake, stage: str) -> list[str]:

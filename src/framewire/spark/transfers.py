@@ -43,13 +43,13 @@ def transfers(passages: DataFrame) -> DataFrame:
     )
     paired = paired_off(
         ended,
-        same=["digest_a", "digest_b", "from_key", "to_key"],
+        same=["digest", "from_key", "to_key"],
         first="is_send",
         by=["at", "fate_at"],
         after=receive,
         before=F.lit(None),
     )
-    compared = ("content", "digest_a", "digest_b", "peer_key", "from_key", "to_key", "before")
+    compared = ("content", "digest", "peer_key", "from_key", "to_key", "before")
     return paired.withColumnRenamed("after", "receive").drop(*compared, "fate_reason", "fate_at")
 
 

@@ -9,6 +9,7 @@ on the executors either way.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -27,19 +28,32 @@ def reads_numbers(df: DataFrame) -> bool:
 
 def straight_number(df: DataFrame, raw: str) -> Column:
     """The first eight bytes of a frame as a little-endian number; a shorter one counts as filled up with zeros."""
-    jvm: Any = df.sparkSession._jvm  # noqa: SLF001 - see above
+    calls = _calls(df.sparkSession._jvm)  # noqa: SLF001 - see above
     # What Spark sorts binary values by: their first eight bytes, the first of them the most significant.
-    return _called(jvm, _TURNER, "reverseBytes", _called(jvm, _READER, "getPrefix", F.expr(raw)))
+    return calls.of(_TURNER, "reverseBytes", calls.of(_READER, "getPrefix", F.expr(raw)))
 
 
-def _called(jvm: Any, owner: str, name: str, argument: Column) -> Column:
-    """What a static function that turns one value into a ``long`` makes of a column; null for null."""
-    expressions = jvm.org.apache.spark.sql.classic.ExpressionUtils
-    catalyst = jvm.org.apache.spark.sql.catalyst.expressions.objects
-    as_seq = jvm.PythonUtils.toSeq
-    long = getattr(getattr(jvm.org.apache.spark.sql.types, "LongType$"), "MODULE$")
-    none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
-    arguments = as_seq([expressions.expression(argument._jc)])  # noqa: SLF001
-    reader = jvm.java.lang.Class.forName(owner)
-    called = catalyst.StaticInvoke(reader, long, name, arguments, as_seq([]), True, True, True, none)
-    return Column(expressions.column(called))
+class _Calls:
+    """Calls of static functions as columns. What they are made of is looked up once: each name is a round trip."""
+
+    def __init__(self, jvm: Any) -> None:
+        spark = jvm.org.apache.spark.sql
+        self._expressions = spark.classic.ExpressionUtils
+        self._call = spark.catalyst.expressions.objects.StaticInvoke
+        self._as_seq = jvm.PythonUtils.toSeq
+        self._long = getattr(getattr(spark.types, "LongType$"), "MODULE$")
+        self._none = getattr(getattr(jvm.scala, "None$"), "MODULE$")
+        self._owners = {name: jvm.java.lang.Class.forName(name) for name in (_READER, _TURNER)}
+
+    def of(self, owner: str, name: str, argument: Column) -> Column:
+        """What a function that turns one value into a ``long`` makes of a column; null for null."""
+        arguments = self._as_seq([self._expressions.expression(argument._jc)])  # noqa: SLF001
+        called = self._call(
+            self._owners[owner], self._long, name, arguments, self._as_seq([]), True, True, True, self._none
+        )
+        return Column(self._expressions.column(called))
+
+
+@lru_cache(1)
+def _calls(jvm: Any) -> _Calls:
+    return _Calls(jvm)
