@@ -87,8 +87,8 @@ def apart(value: str, frames: str, kind: str) -> str:
 
 def unreached(frames: str, kind: str) -> str:
     """What ``apart`` adds to a value: null, and for Spark a reason to give the step a class of its own."""
-    never = f"CASE WHEN array_size({frames}) < 0 THEN {frames} END"
-    return f"CAST(array_size(zip_with({never}, {never}, (one, _) -> one)) AS {kind})"
+    never = f"CAST(array_size(zip_with({frames}, {frames}, (one, _) -> one)) AS {kind})"
+    return f"CASE WHEN array_size({frames}) < 0 THEN {never} END"
 
 
 def from_end(frames: str, place: str | int) -> str:
