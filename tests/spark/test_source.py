@@ -113,11 +113,13 @@ def test_a_stream_sends_each_batch_once_even_if_spark_runs_it_again(sinking, clu
 
     # A driver that dies between the end of a batch and Spark's note of it leaves this behind.
     commits = checkpoint / "commits"
-    (commits / "1").unlink()
+    for file in (commits / "1", commits / ".1.crc"):
+        file.unlink()
     run()
     assert sorted(worker.bodies) == [b"one", b"two"]
 
     shutil.rmtree(tmp_path / "ledger")
-    (commits / "1").unlink()
+    for file in (commits / "1", commits / ".1.crc"):
+        file.unlink()
     run()
     assert len(worker.got) == 3, "without the ledger it would have been sent again"

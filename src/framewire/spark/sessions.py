@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -30,12 +31,6 @@ _LASTING = (
 what is compiled well is called five times as often as the JVM would ask for: rows, and not what plans queries."""
 _COLLECTOR = "-XX:+UseParallelGC"
 """Nobody waits for an answer within milliseconds, and the usual collector makes writing any reference dearer."""
-_PLAIN_FILES = {
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-}
-"""Files of this machine without a second one of checksums beside each: Parquet has its own. Hadoop starts a process
-for each file that it makes, to say who may read it, and a batch of a pipeline makes a hundred."""
 _CLASSES_KEPT = 1000
 """Spark keeps 100 of the classes that it makes. A batch of a pipeline has 260, so each would make them anew."""
 
@@ -63,7 +58,10 @@ def session(
         SparkSession.builder.master(master), app_name, _preset(settings, local=local, brief=brief) | settings
     )
     with _environment(_needed(local=local)):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    if local:
+        _write_no_checksums(spark)
+    return spark
 
 
 @contextmanager
@@ -130,7 +128,6 @@ def _preset(settings: Mapping[str, str], *, local: bool, brief: bool) -> dict[st
         # Spark's own 200 are for a cluster: on one machine their tasks take longer to start than to run.
         preset["spark.sql.shuffle.partitions"] = str(4 * (os.cpu_count() or 2))
         preset["spark.driver.host"] = "localhost"
-        preset |= _PLAIN_FILES
         preset["spark.driver.bindAddress"] = "127.0.0.1"
     return preset
 
@@ -142,6 +139,17 @@ def driver_memory() -> int:
     if limit.exists() and (allowed := limit.read_text().strip()).isdigit():
         memory = min(memory, int(allowed))
     return min(max(memory // 2, _GIB), 16 * _GIB)
+
+
+def _write_no_checksums(spark: SparkSession) -> None:
+    """Let files on this machine have no second one with checksums beside them: Parquet has its own.
+
+    For each file that it makes, Hadoop starts a process to say who may read it, and a batch of a pipeline makes a
+    hundred. What has such a file already is still checked.
+    """
+    jvm: Any = spark._jvm  # noqa: SLF001 - see Files
+    here = jvm.java.net.URI.create("file:///")
+    jvm.org.apache.hadoop.fs.FileSystem.get(here, spark._jsc.hadoopConfiguration()).setWriteChecksum(False)  # noqa: SLF001
 
 
 def _needed(*, local: bool) -> dict[str, str]:
