@@ -119,6 +119,8 @@ def _preset(settings: Mapping[str, str], *, local: bool, brief: bool) -> dict[st
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.codegen.cache.maxEntries": str(_CLASSES_KEPT),
+        # Reading ahead takes 2 MB for each part of a sort that was written to disk, and a large flow has hundreds.
+        "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
         # Else PySpark tells the JVM for each part of an expression which line of Python it is from.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.driver.defaultJavaOptions": " ".join(options),
