@@ -119,7 +119,9 @@ def _preset(settings: Mapping[str, str], *, local: bool, brief: bool) -> dict[st
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.codegen.cache.maxEntries": str(_CLASSES_KEPT),
-        # Reading ahead takes 2 MB for each part of a sort that was written to disk, and a large flow has hundreds.
+        # A large flow is written to disk in hundreds of parts. Each keeps the buffer that it was written with, of
+        # 1 MB, and takes 2 MB more to be read ahead.
+        "spark.shuffle.spill.diskWriteBufferSize": "64k",
         "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
         # Else PySpark tells the JVM for each part of an expression which line of Python it is from.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
