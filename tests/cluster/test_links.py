@@ -293,3 +293,56 @@ def test_a_message_never_reaches_a_node_that_has_taken_anothers_place(tmp_path):
             assert await read(new, 1) == [b"to new again"]
 
     run(main())
+
+
+def test_what_is_sent_to_a_peer_that_was_let_go_of_and_is_known_again_at_once_arrives(tmp_path):
+    async def main():
+        async with ways(send_queue=10, heartbeat=1) as opened:
+            peer = opened.peer(uri=f"ipc://{tmp_path}/peer")
+            for number in range(50):
+                opened.links.learn(PEER, f"ipc://{tmp_path}/peer")
+                opened.send(b"number %d" % number)
+                arrived = []
+                while b"number %d" % number not in arrived:  # there may be pings, too
+                    arrived += await read(peer, 1)
+                opened.links.forget(PEER, "nobody knows why")
+            assert opened.undelivered == []
+
+    run(main())
+
+
+def test_what_waits_for_a_connection_that_does_not_end_is_told_of(monkeypatch, tmp_path):
+    async def main():
+        async with ways() as opened:
+            peer = opened.peer(uri=f"ipc://{tmp_path}/peer")
+            opened.send(b"first")
+            assert await read(peer, 1) == [b"first"]
+            opened.links.forget(PEER, "nobody knows why")
+            monkeypatch.setattr(opened.links, "_has_ended", lambda _: False)
+            opened.links.learn(PEER, f"ipc://{tmp_path}/peer")
+            opened.send(b"second")
+            opened.send(b"third")
+            await eventually(lambda: opened.lost)
+            opened.links.forget(PEER, "it is lost")
+            assert opened.undelivered == [(b"second", fw.Unreachable), (b"third", fw.Unreachable)]
+
+    run(main())
+
+
+def test_two_names_for_one_place_do_without_each_others_connection(tmp_path):
+    async def main():
+        async with ways(send_queue=10, heartbeat=1) as opened:
+            peer = opened.peer(uri=f"ipc://{tmp_path}/peer")
+            opened.send(b"first")
+            assert await read(peer, 1) == [b"first"]
+            opened.links.learn(b"impostor", f"ipc://{tmp_path}/peer")
+            opened.send(b"nobody's", b"impostor")
+            opened.links.forget(PEER, "nobody knows why")
+            opened.links.learn(PEER, f"ipc://{tmp_path}/peer")
+            opened.send(b"second")
+            assert await read(peer, 1) == [b"second"]
+            opened.links.forget(b"impostor", "it is nobody")
+            opened.send(b"third")
+            assert await read(peer, 1) == [b"third"]
+
+    run(main())

@@ -6,6 +6,9 @@ connection is being made, or made again, messages wait; when that takes too long
 The first message in a turn of the event loop leaves at once. What follows it in the same turn is gathered and
 leaves together when the loop comes round: each hand-over to libzmq may wake its thread and cost a system call
 there, and a busy node has many messages in a turn (bench/cluster.py).
+
+A connection that is let go of ends in libzmq's thread, some time later, and until then it takes messages, which are
+lost. So a node to which there was one before is not connected to again until a ping finds nobody there any more.
 """
 
 from __future__ import annotations
@@ -21,12 +24,14 @@ from typing import NamedTuple
 
 import zmq
 
+from framewire.cluster import service
 from framewire.cluster.channel import open_channel
 from framewire.cluster.curve import PLAIN, Mechanism
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import connect, make_socket
 from framewire.errors import BadBody, MessageError, Overloaded, Unreachable
 from framewire.node.mailbox import Room
+from framewire.wire import encode
 from framewire.wire.message import readable
 
 __all__ = ["Links", "Traffic"]
@@ -53,7 +58,18 @@ class Traffic(NamedTuple):
 
 
 class _Link:
-    __slots__ = ("dropped", "gathered", "identity", "queue", "sent", "silent_since", "timer", "tries", "uri")
+    __slots__ = (
+        "dropped",
+        "ending",
+        "gathered",
+        "identity",
+        "queue",
+        "sent",
+        "silent_since",
+        "timer",
+        "tries",
+        "uri",
+    )
 
     def __init__(self, identity: bytes, uri: str, before: Traffic) -> None:
         self.identity = identity
@@ -65,6 +81,8 @@ class _Link:
         self.timer: asyncio.TimerHandle | None = None
         self.gathered: list[list[bytes]] = []
         """What leaves when the event loop comes round. Where something is queued the peer takes nothing now."""
+        self.ending = False
+        """Whether the connection before this one has still to end. Then all is queued, and nothing tried."""
 
     @property
     def waiting(self) -> int:
@@ -115,6 +133,7 @@ class Links:
         self._turn: asyncio.Handle | None = None
         self._gathering: list[_Link] = []
         self._most_gathered = min(_GATHERED, settings.send_queue)
+        self._ping = encode(service.service_message(service.PING), settings.wire_version)
         self._descriptor = int(self._socket.getsockopt(zmq.FD))
         self._loop.add_reader(self._descriptor, self._flush_all)
 
@@ -170,7 +189,7 @@ class Links:
             del self._past[next(iter(self._past))]
         if link.timer is not None:
             link.timer.cancel()
-        if not any(other.uri == link.uri for other in self._links.values()):
+        if not (link.ending or self._is_used(link.uri)):
             try:
                 self._socket.disconnect(link.uri)
             except zmq.ZMQError as problem:
@@ -188,7 +207,7 @@ class Links:
         """Send a message to a node, at once or as soon as it can be; what is returned is done by then."""
         link = self._links.get(identity) or self._connect(identity)
         frames[0] = identity
-        if link.queue:
+        if link.queue or link.ending:
             return self._enqueue(link, frames)
         if self._turn is None:
             try:
@@ -233,13 +252,39 @@ class Links:
         uri = self._known.get(identity)
         if uri is None:
             raise Unreachable(f"nobody knows where node {readable(identity)} is")
-        if not any(link.uri == uri for link in self._links.values()):
-            try:
-                connect(self._socket, uri)
-            except zmq.ZMQError as problem:
-                raise Unreachable(f"node {readable(identity)} at {uri}: {problem}") from None
-        link = self._links[identity] = _Link(identity, uri, self._past.pop(identity, Traffic(0)))
+        before = self._past.get(identity)
+        link = _Link(identity, uri, before or Traffic(0))
+        if before is None or self._has_ended(link):
+            self._dial(link)
+        else:
+            link.ending = True
+            link.silent_since = self._loop.time()
+        self._past.pop(identity, None)
+        self._links[identity] = link
         return link
+
+    def _dial(self, link: _Link) -> None:
+        link.ending = False
+        if not self._is_used(link.uri, beside=link):
+            try:
+                connect(self._socket, link.uri)
+            except zmq.ZMQError as problem:
+                raise Unreachable(f"node {readable(link.identity)} at {link.uri}: {problem}") from None
+
+    def _is_used(self, uri: str, *, beside: _Link | None = None) -> bool:
+        return any(link.uri == uri and not link.ending and link is not beside for link in self._links.values())
+
+    def _has_ended(self, link: _Link) -> bool:
+        """Whether a node can be connected to again. What is ending may pass on the ping, or may not."""
+        if self._is_used(link.uri, beside=link):
+            return True  # it was let go of by one of several
+        self._socket.getsockopt(zmq.EVENTS)  # takes note of what has ended
+        self._ping[0] = link.identity
+        try:
+            self._channel.send(self._ping)
+        except OSError as problem:
+            return problem.errno == errno.EHOSTUNREACH
+        return False
 
     def _enqueue(self, link: _Link, frames: list[bytes]) -> Room | None:
         limit = self._settings.send_queue
@@ -278,6 +323,12 @@ class Links:
             link.timer = None
         if self._socket.closed or self._links.get(link.identity) is not link:
             return
+        if link.ending and self._has_ended(link):
+            try:
+                self._dial(link)
+            except Unreachable:
+                self._lost(link.identity)
+                return
         if self._emptied(link):
             link.tries = 0
             self._emptier.set()
@@ -290,6 +341,8 @@ class Links:
 
     def _emptied(self, link: _Link) -> bool:
         """Send what the peer takes; whether that was all."""
+        if link.ending:
+            return False
         queue, gathered = link.queue, link.gathered
         if gathered:
             link.gathered = []
