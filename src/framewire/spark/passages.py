@@ -62,21 +62,22 @@ def in_contexts(messages: DataFrame, periods: Periods, buckets: Iterable[int]) -
 
 
 def paired_off(
-    rows: DataFrame, *, same: list[str], first: str, by: list[str], after: Column, before: Column
+    rows: DataFrame, *, group: str, same: list[str], first: str, by: list[str], after: Column, before: Column
 ) -> DataFrame:
     """All rows, and of what two of them belong together, the n-th with the n-th, what one tells of the other.
 
-    Two rows are such if they are the ``same`` and only one is ``first``. That one has ``after``, which is of the
-    other, and the other ``before``, which is of the first; without another they are null. ``by`` says what n-th is.
+    Two rows are such if they are in the same ``group``, are the ``same`` in it and only one is ``first``. That one
+    has ``after``, which is of the other, and the other ``before``, which is of the first; without another they are
+    null. ``by`` says what n-th is.
 
-    Whole strands are looked at and not two rows at a time: Spark takes as long to begin with a group of rows as for
-    ten of them.
+    Spark takes as long to begin with a group as for ten rows of it, so pairs would be too small for one; and it
+    keeps all rows of a group, so strands, which may have millions, are too large.
     """
-    strands = Window.partitionBy(*_TOGETHER)
+    alike = Window.partitionBy(*_TOGETHER, group)
     # Of those that are the same and on the same side, row_number is each one's place and rank that of the first.
-    placed = rows.withColumn("nth", F.row_number().over(strands.orderBy(*same, first, *by)))
-    numbered = placed.withColumn("nth", F.col("nth") - F.rank().over(strands.orderBy(*same, first)))
-    pairs = strands.orderBy(*same, "nth", F.desc(first))
+    placed = rows.withColumn("nth", F.row_number().over(alike.orderBy(*same, first, *by)))
+    numbered = placed.withColumn("nth", F.col("nth") - F.rank().over(alike.orderBy(*same, first)))
+    pairs = alike.orderBy(*same, "nth", F.desc(first))
     which = [*same, "nth"]
     told = numbered.withColumns(
         {
@@ -86,8 +87,8 @@ def paired_off(
     )
 
     def partner(column: str, wanted: Column) -> Column:
-        alike = [F.col(f"{column}.{name}") == F.col(name) for name in which]
-        return F.when(reduce(and_, alike, wanted), F.col(f"{column}.told")).alias(column)
+        matching = [F.col(f"{column}.{name}") == F.col(name) for name in which]
+        return F.when(reduce(and_, matching, wanted), F.col(f"{column}.told")).alias(column)
 
     return told.select(*rows.columns, partner("after", F.col(first)), partner("before", ~F.col(first)))
 
@@ -99,14 +100,15 @@ def passages(rows: DataFrame, settled: dt.datetime) -> DataFrame:
     ``settled`` is the time before which all that was to happen has happened.
     """
     told = rows.withColumn("is_coming", F.col("direction") == Direction.RECEIVED)
-    same, by = ["content", "node_key"], ["at", "peer_key", "digest"]
+    by = ["at", "peer_key", "digest"]
     # In the order in which they are paired off, so that they are sorted once for both.
-    ordered = told.sortWithinPartitions(*_TOGETHER, *same, "is_coming", *by)
+    ordered = told.sortWithinPartitions(*_TOGETHER, "content", "node_key", "is_coming", *by)
     # Most strands lie in one bucket. Where such a one is near another bucket, it does not matter there.
     matters = F.max("inside").over(Window.partitionBy(*_TOGETHER))
     paired = paired_off(
         ordered.withColumn("matters", matters).where("matters").drop("matters"),
-        same=same,
+        group="content",
+        same=["node_key"],
         first="is_coming",
         by=by,
         after=F.struct("direction", "of.reason", "at"),

@@ -43,7 +43,8 @@ def transfers(passages: DataFrame) -> DataFrame:
     )
     paired = paired_off(
         ended,
-        same=["digest", "from_key", "to_key"],
+        group="digest",
+        same=["from_key", "to_key"],
         first="is_send",
         by=["at", "fate_at"],
         after=receive,
