@@ -181,6 +181,18 @@ def test_a_filter_on_what_was_decoded_does_not_blow_up_the_plan(spark):
     assert kept.count() == 2
 
 
+def test_filters_on_other_columns_are_left_to_the_files(spark, tmp_path):
+    table(spark, [V5, V5]).selectExpr("*", "row AS day", "row AS node").write.partitionBy("day").parquet(
+        str(tmp_path / "frames")
+    )
+    decoded = decode(spark.read.parquet(str(tmp_path / "frames")))
+    kept = decoded.where("day = 1 and node = 1 and error is null and hops >= 0")
+    scan = kept._jdf.queryExecution().executedPlan().toString().partition("FileScan")[2]
+    assert "PartitionFilters: [isnotnull(day" in scan
+    assert "PushedFilters: [IsNotNull(node), EqualTo(node,1)]" in scan
+    assert kept.count() == 1
+
+
 def test_no_python_runs_in_the_plan(spark):
     plan = decode(table(spark, [V5]))._jdf.queryExecution().executedPlan().toString()
     assert "Python" not in plan

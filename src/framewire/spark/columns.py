@@ -64,17 +64,6 @@ def adding(df: DataFrame, columns: Mapping[str, str]) -> DataFrame:
     return df.selectExpr("*", *(f"{text} AS {own(name)}" for name, text in columns.items()))
 
 
-def sealed(df: DataFrame, columns: Mapping[str, str]) -> DataFrame:
-    """The same, through a step that Spark moves no filter through; for what is next to nothing to compute.
-
-    A filter on what is added would otherwise be moved down through all steps, each time with every column replaced
-    by what it is made of, until planning never ends. Nothing is moved through ``stack`` that needs what it makes;
-    and filters on other columns, those of partitions among them, pass.
-    """
-    names, texts = ", ".join(map(own, columns)), ", ".join(columns.values())
-    return df.selectExpr("*", f"stack(1, {texts}) AS ({names})")
-
-
 def apart(value: str, frames: str, kind: str) -> str:
     """The same value, in a step for which Spark generates small methods.
 
@@ -85,9 +74,21 @@ def apart(value: str, frames: str, kind: str) -> str:
     return f"coalesce({value}, {unreached(frames, kind)})"
 
 
-def unreached(frames: str, kind: str) -> str:
-    """What ``apart`` adds to a value: null, and for Spark a reason to give the step a class of its own."""
-    never = f"CAST(array_size(zip_with({frames}, {frames}, (one, _) -> one)) AS {kind})"
+def sealed(value: str, frames: str, kind: str) -> str:
+    """The same, in a step through which Spark moves no filter on this value, but those on other columns.
+
+    A filter on any field would otherwise be moved down through all steps, each time with every column replaced by
+    what it is made of: ten times the plan, and all that is worked out twice. Spark leaves a filter where it is if
+    what it would move is held to be dear (``spark.sql.optimizer.avoidDoubleFilterEval``), as all with a regular
+    expression is.
+    """
+    dear = unreached(frames, kind, "CAST(one AS STRING) RLIKE 'x'")
+    return f"coalesce({value}, {dear})"
+
+
+def unreached(frames: str, kind: str, each: str = "one") -> str:
+    """What is added to a value, for Spark to see: it is never worked out, or else null."""
+    never = f"CAST(array_size(zip_with({frames}, {frames}, (one, _) -> {each})) AS {kind})"
     return f"CASE WHEN array_size({frames}) < 0 THEN {never} END"
 
 

@@ -55,7 +55,7 @@ def decode(
     known = checked_versions(versions)
     source = checked_frames(df, frames)
     reject_clashes(df, DECODED)
-    ready = _sealed_off(checked(told_formats(df, source), source, ttl_unit))
+    ready = checked(told_formats(df, source), source, ttl_unit)
     fields = [f"{text} AS {name}" for name, text in field_texts(source, known).items()]
     return ready.selectExpr(*map(quoted, df.columns), *fields)
 
@@ -116,16 +116,10 @@ def _read_numbers(df: DataFrame, frames: str, ttl_unit: str) -> DataFrame:
 
 
 def _find_faults(df: DataFrame, frames: str) -> DataFrame:
-    """``fault``, and where the sections are that a message has."""
+    """``fault``, which every field and so every filter needs, and where the sections are that a message has."""
     places = {f"int_{name}": f"CAST({own(name)} AS INT)" for name in section_values()}
-    fault = apart(first_fault(frames), frames, "STRING")
+    fault = sealed(first_fault(frames), frames, "STRING")
     return adding(df, {"fault": fault, "top": top_of(own("told")), **places})
-
-
-def _sealed_off(df: DataFrame) -> DataFrame:
-    """The same table; a filter on any field needs ``fault``, and stops here."""
-    renamed = df.withColumnRenamed(own("fault"), own("open_fault"))
-    return sealed(renamed, {"fault": own("open_fault")})
 
 
 def _field(name: str, frames: str, versions: Mapping[bytes, int]) -> str:

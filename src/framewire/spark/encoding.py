@@ -35,8 +35,8 @@ def encode(df: DataFrame, frames: str = "frames", error: str = "encode_error") -
     reject_clashes(df, [error])
     counted = adding(df, {"trace": _translated_trace(), **{s.count: _count(s) for s in V5.sections}})
     placed = adding(counted, {section.offset: _offset(section) for section in V5.sections})
-    refusal = adding(placed, {"refusal": _refusal(has_error="error" in df.columns)})
-    checked = sealed(refusal, {"refused": own("refusal")})
+    refusal = sealed(_refusal(has_error="error" in df.columns), "body_frames", "STRING")
+    checked = adding(placed, {"refused": refusal})
     # The numbers that become frames are columns of their own: each is named once for every byte of it.
     numbered = adding(checked, {f"number{field.frame}": _number(field) for field in V5.fields if field.kind.width})
     written = f"CASE WHEN {own('refused')} IS NULL THEN {_written()} END AS {quoted(frames)}"
