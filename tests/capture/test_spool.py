@@ -7,7 +7,7 @@ from tests.capture.recording import NODE, frames_of
 
 from framewire.capture import Place, recover
 from framewire.capture.columns import Records, batch_of
-from framewire.capture.spool import OpenSegment, Pieces, SpoolReader, abandoned, open_segments
+from framewire.capture.spool import OpenSegment, SpoolReader, abandoned, open_segments
 
 
 def batch(*said):
@@ -92,16 +92,9 @@ def test_writes_that_the_system_takes_bit_by_bit_are_whole_in_the_end(segment, m
     assert segment.path.stat().st_size == segment.size
 
 
-def test_any_number_of_pieces_is_written(segment):
+def test_any_number_of_batches_is_written(segment):
     segment.append([batch(number) for number in range(3000)])
     assert rows(segment.path) == 3000
-
-
-def test_the_pieces_of_a_batch_are_the_batch():
-    whole = batch_of(NODE, Records([1000], ["sent"], [b"peer"], [None], [b"a", b"bc"], [2]))
-    pieces = Pieces()
-    for _ in range(2):
-        assert b"".join(pieces.of(whole)) == whole.serialize().to_pybytes()
 
 
 def test_a_segment_is_not_abandoned_while_its_writer_lives(segment, tmp_path):

@@ -24,11 +24,11 @@ import pyarrow as pa
 from framewire.capture.columns import SCHEMA
 from framewire.capture.places import new_ulid
 
-__all__ = ["OpenSegment", "Pieces", "SpoolReader", "abandoned", "open_segments", "ulid_of"]
+__all__ = ["OpenSegment", "SpoolReader", "abandoned", "open_segments", "ulid_of"]
 
 _SUFFIX = ".arrows"
 _AT_ONCE = 1000
-"""Pieces that the system takes in one go."""
+"""Batches that the system takes in one go."""
 _NODE = b"framewire.node"
 
 
@@ -66,9 +66,9 @@ class OpenSegment:
         """What reads it back, even if somebody has removed its name."""
         return SpoolReader(os.fdopen(os.dup(self._descriptor), "rb"))
 
-    def append(self, pieces: Iterable[Any]) -> None:
-        """Write the pieces of batches, all or none of them."""
-        left, end = deque(memoryview(piece) for piece in pieces), self.size
+    def append(self, batches: Iterable[Any]) -> None:
+        """Write serialized batches, all or none of them."""
+        left, end = deque(memoryview(batch) for batch in batches), self.size
         try:
             while left:
                 written = os.pwritev(self._descriptor, list(islice(left, _AT_ONCE)), end)
@@ -91,32 +91,6 @@ class OpenSegment:
     def close(self) -> None:
         """Leave it to whoever comes next."""
         os.close(self._descriptor)
-
-
-class Pieces:
-    """Batches as they are in a segment, in pieces: most of them are the batch's own memory, and not copied."""
-
-    closed = False
-
-    def __init__(self) -> None:
-        self._pieces: list[Any] = []
-        self._stream = pa.ipc.new_stream(self, SCHEMA)
-        self.of(pa.RecordBatch.from_pylist([], SCHEMA))  # before the first one comes the schema, which is there
-
-    def of(self, batch: pa.RecordBatch) -> list[Any]:
-        """The pieces of a batch."""
-        self._pieces = []
-        self._stream.write_batch(batch)
-        made, self._pieces = self._pieces, []
-        return made
-
-    def write(self, piece: Any) -> int:
-        """Take a piece: what pyarrow calls."""
-        self._pieces.append(piece)
-        return len(piece)
-
-    def flush(self) -> None:
-        """Do nothing: what pyarrow calls."""
 
 
 class SpoolReader:

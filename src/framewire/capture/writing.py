@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import queue
 import threading
 import time
 from itertools import chain
-from typing import Any
 
 import pyarrow as pa
 
@@ -24,7 +24,7 @@ from framewire.capture.places import Place
 from framewire.capture.retention import prune
 from framewire.capture.sealing import seal
 from framewire.capture.settings import CaptureSettings
-from framewire.capture.spool import OpenSegment, Pieces, abandoned
+from framewire.capture.spool import OpenSegment, abandoned
 from framewire.capture.waiting import Waiting
 
 __all__ = ["Complaints", "Sealer", "Writer"]
@@ -80,22 +80,24 @@ class Writer(threading.Thread):
         self._sealer = sealer
         self._segment: OpenSegment | None = None
         self._began = 0.0
-        self._in_hand: list[pa.RecordBatch] = []
-        self._pieces: list[Any] = []
-        """The same as it is written."""
+        self._in_hand: list[pa.Buffer] = []
+        """Batches as they are written."""
+        self._rows = 0
+        """How many messages they are."""
         self._block: Block | None = None
         """What that was made of, where its memory can be used again."""
-        self._pieces_of = Pieces().of
         self._ending = threading.Event()
 
     def run(self) -> None:
         interval = self._settings.batch_seconds * _HASTE
         while not self._ending.is_set():
+            self._waiting.due = time.monotonic() + interval
             self._waiting.wake.wait(interval)
             self._waiting.wake.clear()
             self._write_all()
             self._rotate()
             if self._in_hand:
+                self._waiting.due = math.inf
                 self._ending.wait(interval)  # the disk does not take it, and a full queue must not make this spin
         self._write_all()
         if self._in_hand:
@@ -139,12 +141,13 @@ class Writer(threading.Thread):
     def _hold(self, records: Block | Records) -> bool:
         """Get records in hand as a batch; not if any of them is nothing that can be written."""
         try:
-            batch = self._batch(records)
-            self._pieces += self._pieces_of(batch)
+            # In one step without the interpreter: each time it is asked for, a busy node keeps it for 5 ms.
+            batch = self._batch(records).serialize()
         except Exception:
             log.debug("%d messages cannot become a batch", rows_of(records), exc_info=True)
             return False
         self._in_hand.append(batch)
+        self._rows += rows_of(records)
         self._block = records if isinstance(records, Block) else None
         return True
 
@@ -166,10 +169,9 @@ class Writer(threading.Thread):
         if self._segment is None:
             self._segment = OpenSegment.create(self._place.spool, self._node)
             self._began = time.monotonic()
-        self._segment.append(self._pieces)
-        written, self._in_hand, self._pieces = self._in_hand, [], []
-        self.written += sum(batch.num_rows for batch in written)
-        del written  # so that nothing holds the memory of the block, which is wanted for what is recorded next
+        self._segment.append(self._in_hand)
+        self.written += self._rows
+        self._in_hand, self._rows = [], 0
         self._waiting.written(self._block)
         self._block = None
         self.complaints.settle()
@@ -187,7 +189,7 @@ class Writer(threading.Thread):
             pass
         lost = len(self._waiting)
         self._waiting.lose_all()
-        self._in_hand, self._pieces = [], []
+        self._in_hand, self._rows = [], 0
         log.error("capture to %s: %d messages could not be written before the end", self._place.name, lost)
 
     def _hand_on(self) -> None:
