@@ -218,7 +218,7 @@ def record_calls(count):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5, help="how many rounds to take the median of (5)")
-    parser.add_argument("--count", type=int, default=50_000, help="asks in a round (50000)")
+    parser.add_argument("--count", type=int, default=200_000, help="asks in a round (200000)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a goal is missed")
     options = parser.parse_args()
