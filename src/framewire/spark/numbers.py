@@ -64,20 +64,21 @@ def _is(shape: Shape) -> str:
 
 
 def _chosen(held: Held, name: str) -> Column:
-    """A number, wherever the format of a row has it; for a row that is in no format, any that it may be."""
+    """A number, wherever the format of a row has it; null for a row that is in no format.
+
+    All formats but the row's own have null, so the greatest is the one that is there. Choosing by conditions would
+    have each frame read anew for every number in it: Spark works out once only what is worked out for every row.
+    """
     absent = [shape.layout.absent.get(name) for shape in SHAPES]
     if len(set(absent)) == 1 and isinstance(absent[0], int):
         return F.lit(absent[0]).cast("bigint")
-    chosen = _of_shape(held, SHAPES[-1], name)
-    for shape in SHAPES[:-1]:
-        chosen = F.when(F.expr(_is(shape)), _of_shape(held, shape, name)).otherwise(chosen)
-    return chosen
+    return F.greatest(*(_of_shape(held, shape, name) for shape in SHAPES))
 
 
 def _of_shape(held: Held, shape: Shape, name: str) -> Column:
     field = next((field for field in shape.numeric() if name in field.values), None)
     if field is None:
-        return F.lit(shape.layout.absent.get(name)).cast("bigint")
+        return F.when(F.expr(_is(shape)), F.lit(shape.layout.absent.get(name)).cast("bigint"))
     number = held[shape, field]
     if field.lanes:
         shifted = F.shiftrightunsigned(number, _LANE * field.lanes.index(name))
@@ -89,11 +90,11 @@ def _of_shape(held: Held, shape: Shape, name: str) -> Column:
 
 
 def _number(df: DataFrame, shape: Shape, field: Field, frames: str) -> Column:
-    """A frame as a little-endian number without a sign; null where it has not its size."""
+    """A frame as a little-endian number without a sign; null where it has not its size, or is of another format."""
     raw = from_end(frames, field.frame)
     straight = reads_numbers(df)
     little = straight_number(df, raw) if straight else F.expr(turned(own(_word(shape, field)), _BYTES))
     number = F.when(F.expr(f"length({raw}) = {field.kind.width}"), little)
-    if not field.optional:
-        return number
-    return number.when(F.expr(f"length({raw}) = 0"), F.lit(0).cast("bigint"))
+    if field.optional:
+        number = number.when(F.expr(f"length({raw}) = 0"), F.lit(0).cast("bigint"))
+    return F.when(F.expr(_is(shape)), number)
