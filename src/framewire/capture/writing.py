@@ -141,7 +141,7 @@ class Writer(threading.Thread):
     def _hold(self, records: Block | Records) -> bool:
         """Get records in hand as a batch; not if any of them is nothing that can be written."""
         try:
-            # In one step without the interpreter: each time it is asked for, a busy node keeps it for 5 ms.
+            # In one step without the interpreter: a busy node is slow to let it go, each time it is asked for.
             batch = self._batch(records).serialize()
         except Exception:
             log.debug("%d messages cannot become a batch", rows_of(records), exc_info=True)

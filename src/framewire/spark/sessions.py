@@ -119,8 +119,8 @@ def _preset(settings: Mapping[str, str], *, local: bool, brief: bool) -> dict[st
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.codegen.cache.maxEntries": str(_CLASSES_KEPT),
-        # A large flow is written to disk in hundreds of parts. Each keeps the buffer that it was written with, of
-        # 1 MB, and takes 2 MB more to be read ahead.
+        # What a sort or a window does not keep in memory is on disk in dozens of parts where a flow is large. Each
+        # keeps the buffer that it was written with, of 1 MB, and takes 2 MB more to be read ahead.
         "spark.shuffle.spill.diskWriteBufferSize": "64k",
         "spark.unsafe.sorter.spill.read.ahead.enabled": "false",
         # Else PySpark tells the JVM for each part of an expression which line of Python it is from.
