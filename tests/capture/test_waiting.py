@@ -103,46 +103,6 @@ def test_a_message_that_is_larger_than_all_the_room_has_it_to_itself():
     assert (len(waiting), waiting.dropped) == (1, 2)
 
 
-class Clock:
-    """A time that passes by what is recorded, and what was slept."""
-
-    def __init__(self, monkeypatch):
-        self.now = 100.0
-        self.slept = []
-        monkeypatch.setattr("framewire.capture.waiting.time.monotonic", lambda: self.now)
-        monkeypatch.setattr("framewire.capture.waiting.time.sleep", self.slept.append)
-
-    def record(self, record, count, seconds):
-        for number in range(count):
-            self.now += seconds / count
-            record("sent", b"peer", frames_of(number))
-
-
-@pytest.mark.parametrize(("count", "seconds"), [(1000, 0.1), (200, 0.1)], ids=["busy", "hardly busy"])
-def test_a_writer_that_wants_the_interpreter_has_a_turn_every_few_milliseconds(monkeypatch, count, seconds):
-    clock, (waiting, record) = Clock(monkeypatch), filled(0)
-    clock.record(record, count, seconds)
-    assert clock.slept == [], "nobody wanted it"
-    waiting.due = clock.now + 0.1
-    clock.record(record, count, seconds)
-    del clock.slept[:]  # the last moment may be either
-    clock.record(record, count, seconds)
-    assert 8 <= len(clock.slept) <= 20
-    assert sum(clock.slept) < 0.02 * seconds
-    waiting.due = clock.now + 1000
-    del clock.slept[:]
-    clock.record(record, count, seconds)
-    assert clock.slept == [], "it has what it wanted"
-
-
-def test_a_writer_that_is_woken_has_its_turns_at_once(monkeypatch):
-    clock, (waiting, record) = Clock(monkeypatch), filled(0, queue_bytes=1_000_000)
-    waiting.due = clock.now + 1000
-    clock.record(record, 2000, 0.1)
-    assert waiting.wake.is_set()
-    assert clock.slept
-
-
 def test_a_node_that_waits_goes_on_when_there_is_room():
     waiting, record = filled(10, queue_records=10, on_full="wait")
     went_on = threading.Event()

@@ -7,9 +7,7 @@ asks only when that is past a mark, which is set such that there is room for sur
 from __future__ import annotations
 
 import logging
-import math
 import threading
-import time
 from collections.abc import Sequence
 
 from framewire.capture.choosing import choice_of
@@ -23,11 +21,6 @@ log = logging.getLogger("framewire.capture")
 
 _LOOK = 800_000
 """Bytes after which it is looked at least whether the writer should be woken: some hundreds of messages."""
-_OFTEN = 0.005
-"""Seconds between such looks, roughly, where that is less."""
-_TURN = 50e-6
-"""Seconds that the event loop stands back for a writer that waits for the interpreter. A busy loop lets go of it
-often, but for so short that the writer is not there in time: it waited for 60 ms on average, many times a batch."""
 
 
 class Waiting:
@@ -47,10 +40,6 @@ class Waiting:
         self._closed = False
         self.wake = threading.Event()
         """Set when the writer should not wait any longer."""
-        self.due = math.inf
-        """When the writer will want the interpreter, by the monotonic clock; it does until it says another time."""
-        self._looked = (0.0, 0)
-        self._stood_back = 0.0
         self._refused = 0
         self._lost = 0
         self.left_out = 0
@@ -96,20 +85,10 @@ class Waiting:
         waiting, most = len(self) + 1, settings.queue_records
         weight_left = settings.queue_bytes - (ledger.put - self._gone)
         records_left = (most // 2 if 2 * waiting < most else most) - waiting
-        ledger.mark = ledger.put + max(0, min(weight_left, records_left * RECORD_WEIGHT, self._step()))
+        ledger.mark = ledger.put + max(0, min(weight_left, records_left * RECORD_WEIGHT, _LOOK))
         if ledger.put - self._gone > self._wake_step or 2 * waiting >= most:
-            self.due = 0.0
             self.wake.set()
         return True
-
-    def _step(self) -> int:
-        """How much is recorded until the next look; the writer has a turn now, if it wants one."""
-        (before, seen), now, put = self._looked, time.monotonic(), self._ledger.put
-        self._looked = now, put
-        if now >= self.due and now - self._stood_back >= _OFTEN:
-            self._stood_back = now
-            time.sleep(_TURN)
-        return min(_LOOK, int((put - seen) * _OFTEN / max(now - before, 1e-9)))
 
     def _is_full(self, weight: int) -> bool:
         waiting = len(self)

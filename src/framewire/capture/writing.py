@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 import queue
 import threading
 import time
@@ -91,13 +90,11 @@ class Writer(threading.Thread):
     def run(self) -> None:
         interval = self._settings.batch_seconds * _HASTE
         while not self._ending.is_set():
-            self._waiting.due = time.monotonic() + interval
             self._waiting.wake.wait(interval)
             self._waiting.wake.clear()
             self._write_all()
             self._rotate()
             if self._in_hand:
-                self._waiting.due = math.inf
                 self._ending.wait(interval)  # the disk does not take it, and a full queue must not make this spin
         self._write_all()
         if self._in_hand:

@@ -28,6 +28,7 @@ from framewire.node.stalls import Stall, StallWatch
 from framewire.node.tap import Recorder, Tap
 from framewire.node.tracing import TraceStep
 from framewire.node.transport import Transport
+from framewire.node.turns import Turns
 from framewire.routing import Route
 from framewire.security import KeyRing
 
@@ -70,6 +71,7 @@ class Node:
         self._functions: list[Callable[[], None]] = []
         self._leaving: dict[Route, asyncio.Task[None]] = {}
         self._rates = Rates(self._core.clock, self._core.counters, self._core.samples)
+        self._turns = Turns()
         threshold = self._core.settings.stall_after
         self._watch = StallWatch(threshold, self._handlers) if threshold is not None else None
         self._interruptions = Interruptions(heeded=signals)
@@ -255,6 +257,7 @@ class Node:
         self._core.threads = ThreadPoolExecutor(self._core.settings.threads, "framewire handler")
         self._began = self._core.now()
         self._rates.start()
+        self._turns.start()
         if self._watch is not None:
             self._watch.start()
         try:
@@ -349,6 +352,7 @@ class Node:
         for hub in self._hubs:
             hub.close("the node was stopped before the answer came")
         self._rates.stop()
+        self._turns.stop()
         if self._watch is not None:
             self._watch.stop()
         if self._core.threads is not None:
