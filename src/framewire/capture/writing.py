@@ -31,7 +31,7 @@ __all__ = ["Complaints", "Sealer", "Writer"]
 log = logging.getLogger("framewire.capture")
 
 _AT_ONCE = 4
-"""Pieces that are written in one go: a busy node lets the writer have the interpreter once every 5 ms."""
+"""Pieces that are written in one go: a busy node lets the writer have the interpreter once every 10 ms."""
 _HURRY = 2000
 """Records behind which the writer does not let the node go first any more, but takes turns with it."""
 _HASTE = 0.5
