@@ -22,11 +22,19 @@ spec.loader.exec_module(module)
 sys.modules[spec.name] = module
 
 def pytest_sessionfinish():
+    from framewire.capture import ledger
     from framewire.cluster import channel
     from framewire.wire import moulds
-    in_use = {{"cluster._zmqio": channel._CompiledChannel, "wire._moulds": type(moulds._holes)}}["{name}"]
+    in_use = {{
+        "cluster._zmqio": channel._CompiledChannel,
+        "wire._moulds": type(moulds._holes),
+        "capture._ledger": ledger._CompiledLedger,
+    }}["{name}"]
     print("checked build in use:", in_use.__module__ == spec.name and in_use in vars(module).values())
 """
+
+# The sanitizer brings an allocator of its own in place of glibc's, so what glibc is told has no effect.
+OF_GLIBC = "tests/cluster/test_channel.py::test_large_frames_take_the_same_memory_again"
 
 
 def library(name):
@@ -38,7 +46,11 @@ def library(name):
 @pytest.mark.skipif(GCC is None, reason="there is no gcc here")
 @pytest.mark.parametrize(
     ("name", "tests"),
-    [("cluster._zmqio", "tests/cluster/test_channel.py"), ("wire._moulds", "tests/wire/test_moulds.py")],
+    [
+        ("cluster._zmqio", "tests/cluster/test_channel.py"),
+        ("wire._moulds", "tests/wire/test_moulds.py"),
+        ("capture._ledger", "tests/capture/test_ledger.py"),
+    ],
 )
 def test_it_is_clean_under_the_sanitizers(name, tests, tmp_path):
     source = ROOT / "src" / "framewire" / f"{name.replace('.', '/')}.c"
@@ -65,7 +77,10 @@ def test_it_is_clean_under_the_sanitizers(name, tests, tmp_path):
     )
     (tmp_path / "checked_build.py").write_text(PLUGIN.format(name=name))
     result = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-s", "-p", "checked_build", "-p", "no:cacheprovider", tests],
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-s", "-p", "checked_build", "-p", "no:cacheprovider"),
+            *(tests, "--deselect", OF_GLIBC),
+        ],
         cwd=ROOT,
         env={
             **os.environ,
