@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from tests.chaos import journal
+from tests.cluster.clustering import free_ports as ports_in_a_row
 
 ROOT = Path(__file__).parents[2]
 PATIENT = 60.0
@@ -37,20 +38,9 @@ def free_ports(count):
 
 def in_a_row(count):
     """The first of some free ports in a row."""
-    for _ in range(1000):
-        first = random.SystemRandom().randrange(15_000, 32_000)
-        with_all = [socket.socket() for _ in range(count)]
-        try:
-            for offset, tried in enumerate(with_all):
-                tried.bind(("127.0.0.1", first + offset))
-        except OSError:
-            continue
-        else:
-            return first
-        finally:
-            for tried in with_all:
-                tried.close()
-    raise AssertionError("no free ports in a row")
+    taken, first = ports_in_a_row(count - 1)
+    taken.close()
+    return first
 
 
 class Told:

@@ -1,6 +1,7 @@
 """Rendezvous servers and nodes on loopback, as the tests of the cluster need them."""
 
 import contextlib
+import random
 import socket
 import threading
 
@@ -96,16 +97,18 @@ def uri_of(node):
 
 
 def free_ports(count):
-    """Ports in a row, the first of them taken for as long as the socket lives."""
-    for _ in range(100):
-        taken = socket.socket()
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        first = taken.getsockname()[1]
-        others = [socket.socket() for _ in range(count)]
+    """Ports in a row, the first of them taken for as long as the socket lives.
+
+    They lie below those that the system gives to connections. Of those any may be taken when whoever listened there
+    comes back, even by a connection to that very port, which then is one to itself.
+    """
+    for _ in range(1000):
+        first = random.SystemRandom().randrange(15_000, 32_000)
+        taken, *others = (socket.socket() for _ in range(count + 1))
         try:
-            for offset, other in enumerate(others, 1):
-                other.bind(("127.0.0.1", first + offset))
+            for offset, each in enumerate((taken, *others)):
+                each.bind(("127.0.0.1", first + offset))
+            taken.listen()
         except OSError:
             taken.close()
             continue

@@ -78,7 +78,7 @@ class Processes:
     def launch(self, *names, servers=(), inside=(), **options):
         for name in names:
             told = {
-                "bind": self.addresses.get(name, "tcp://127.0.0.1:*"),
+                "bind": self.addresses.get(name) or f"tcp://127.0.0.1:{_free_port()}",
                 "rendezvous": [self.servers[server] for server in servers or self.servers],
                 **self.settings,
                 **options,
@@ -155,11 +155,17 @@ class Processes:
         return {(await observer.hub.ask(Who(), Name, timeout=5)).name for _ in range(count)}
 
 
+def _free_port(more=0):
+    """A port that is free, with some more after it."""
+    taken, first = free_ports(more)
+    taken.close()
+    return first
+
+
 @contextlib.contextmanager
 def running(*, pure=False):
     """Five nodes and two servers: one node knows the left server, one the right, the others both."""
-    taken, first = free_ports(5)
-    taken.close()
+    first = _free_port(5)
     made = Processes({"left": f"tcp://127.0.0.1:{first}", "right": f"tcp://127.0.0.1:{first + 3}"}, pure=pure)
     with contextlib.closing(made):
         made.serve("left", "right")
