@@ -24,7 +24,8 @@ from statistics import median
 
 from bench.curves import page
 from tests.chaos.ledger import TYPED
-from tests.chaos.members import Members, Server, in_a_row
+from tests.chaos.members import Members, Server
+from tests.cluster.clustering import in_a_row
 
 STAYING, GUEST = ("a", "b", "c"), "guest"
 EVERY = 2.0

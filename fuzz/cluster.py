@@ -24,8 +24,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fuzz.hostile import ATTACKS, Bad, Targets
-from tests.chaos.members import Members, Told, free_ports, in_a_row
+from tests.chaos.members import Members, Told, free_ports
 from tests.chaos.messages import Answered, Numbered
+from tests.cluster.clustering import in_a_row
 
 import framewire as fw
 

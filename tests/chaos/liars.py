@@ -3,7 +3,7 @@
 import contextlib
 
 import zmq
-from tests.chaos.members import in_a_row
+from tests.cluster.clustering import in_a_row
 
 from framewire.cluster import service
 from framewire.wire import MessageId, encode

@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 
 from tests.chaos import journal
-from tests.cluster.clustering import free_ports as ports_in_a_row
 
 ROOT = Path(__file__).parents[2]
 PATIENT = 60.0
@@ -34,13 +33,6 @@ def free_ports(count):
         if port not in found:
             found.append(port)
     return found
-
-
-def in_a_row(count):
-    """The first of some free ports in a row."""
-    taken, first = ports_in_a_row(count - 1)
-    taken.close()
-    return first
 
 
 class Told:

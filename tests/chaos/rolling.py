@@ -6,7 +6,8 @@ import time
 from dataclasses import dataclass
 
 from tests.chaos.ledger import Account, account
-from tests.chaos.members import Members, Server, in_a_row
+from tests.chaos.members import Members, Server
+from tests.cluster.clustering import in_a_row
 
 ANSWERING, ASKING = ("a", "b", "c", "d"), ("x", "y")
 HEARTBEAT, MISSES = 1.0, 5

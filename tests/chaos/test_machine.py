@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from tests.chaos.journal import REPLIED
 from tests.chaos.ledger import account
-from tests.chaos.members import Members, Server, in_a_row
+from tests.chaos.members import Members, Server
 from tests.chaos.messages import Answered, Numbered
-from tests.cluster.clustering import Named, acquainted, handled_by, make_node, peers
+from tests.cluster.clustering import Named, acquainted, handled_by, in_a_row, make_node, peers
 from tests.node.running import eventually, run, until
 
 import framewire as fw

@@ -5,8 +5,9 @@ import json
 import signal
 import time
 
-from tests.chaos.members import Members, Server, Told, free_ports, in_a_row
+from tests.chaos.members import Members, Server, Told, free_ports
 from tests.chaos.plan import NODES, SERVERS, ways
+from tests.cluster.clustering import in_a_row
 
 HEARTBEAT, MISSES = 1.0, 2
 SOON = 3 * HEARTBEAT

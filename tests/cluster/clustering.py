@@ -118,3 +118,10 @@ def free_ports(count):
             for other in others:
                 other.close()
     raise AssertionError("no ports in a row")
+
+
+def in_a_row(count):
+    """The first of some free ports in a row."""
+    taken, first = free_ports(count - 1)
+    taken.close()
+    return first

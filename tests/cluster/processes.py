@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.cluster.clustering import free_ports
+from tests.cluster.clustering import in_a_row
 from tests.cluster.node_process import Name, Who
 from tests.node.running import eventually
 
@@ -78,7 +78,7 @@ class Processes:
     def launch(self, *names, servers=(), inside=(), **options):
         for name in names:
             told = {
-                "bind": self.addresses.get(name) or f"tcp://127.0.0.1:{_free_port()}",
+                "bind": self.addresses.get(name) or f"tcp://127.0.0.1:{in_a_row(1)}",
                 "rendezvous": [self.servers[server] for server in servers or self.servers],
                 **self.settings,
                 **options,
@@ -155,17 +155,10 @@ class Processes:
         return {(await observer.hub.ask(Who(), Name, timeout=5)).name for _ in range(count)}
 
 
-def _free_port(more=0):
-    """A port that is free, with some more after it."""
-    taken, first = free_ports(more)
-    taken.close()
-    return first
-
-
 @contextlib.contextmanager
 def running(*, pure=False):
     """Five nodes and two servers: one node knows the left server, one the right, the others both."""
-    first = _free_port(5)
+    first = in_a_row(6)
     made = Processes({"left": f"tcp://127.0.0.1:{first}", "right": f"tcp://127.0.0.1:{first + 3}"}, pure=pure)
     with contextlib.closing(made):
         made.serve("left", "right")
