@@ -147,6 +147,19 @@ def test_room_is_given_back_for_what_was_written_and_not_for_the_rest():
     assert (len(waiting), waiting.dropped) == (60, 0)
 
 
+@pytest.mark.parametrize("_make", ["compiled"], indirect=True)
+def test_memory_of_what_nobody_reads_any_more_is_used_again():
+    waiting, record = filled(1000)
+    blocks = []
+    for _ in range(20):
+        blocks.append(waiting.take())
+        waiting.written()
+        waiting.reuse(blocks[-1:])
+        for number in range(1000):
+            record("sent", b"peer", frames_of(number))
+    assert len({id(block.frames) for block in blocks}) == 2  # one is filled while the other is read
+
+
 def test_what_comes_after_the_end_is_refused_and_counted():
     waiting, record = filled(10, on_full="wait")
     waiting.close()

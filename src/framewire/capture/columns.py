@@ -1,8 +1,8 @@
 """Records as columns: from what they wait in to what Arrow writes.
 
-A block has their frames as Arrow's own buffers already. Where they are flat lists, only whole lists are handed to
-Arrow and numpy here: anything done for each frame in Python would keep the interpreter from the node for longer
-than recording did, as a message has about 30 of them.
+A block is Arrow's own buffers already. Where they are flat lists, only whole lists are handed to Arrow and numpy
+here: anything done for each frame in Python would keep the interpreter from the node for longer than recording did,
+as a message has about 30 of them.
 """
 
 from __future__ import annotations
@@ -30,38 +30,40 @@ _TYPES = {
 SCHEMA = pa.schema([(name, _TYPES[kind]) for name, (kind, _) in COLUMNS.items()])
 """The columns of a capture, for Arrow."""
 _MOST_KEPT = 16_384
-"""Rows of the column that is the same in all batches of a node, and so is kept for the next one."""
+"""Rows of columns that are the same in all batches of a node, and so are kept for the next one."""
 
 
 class Block(NamedTuple):
-    """Recorded messages from the compiled ledger: what there is many of as Arrow's buffers, the rest in lists.
+    """Recorded messages from the compiled ledger: Arrow's buffers, which may have more room than there is in them.
 
-    The buffers may have more room than there is in them.
+    Where something ends is told from the beginning of its buffer on, and begins with a 0.
     """
 
     times: bytearray
     """Microseconds since 1970."""
     ends: bytearray
     """Where the frames of each message end, in numbers of frames."""
-    starts: bytearray
-    """Where each frame ends, in bytes; both begin with a 0."""
+    frame_ends: bytearray
+    """Where each frame ends, in bytes."""
     frames: bytearray
-    directions: list[str]
-    peers: list[bytes]
-    reasons: list[str | None]
+    direction_ends: bytearray
+    directions: bytearray
+    peer_ends: bytearray
+    peers: bytearray
+    reasons: list[tuple[int, str]]
+    """Which messages have one."""
+    rows: int
 
     def listed(self) -> Records:
         """The same in lists."""
-        rows = len(self.peers)
-        ends = np.frombuffer(self.ends, np.int32, rows + 1)
-        starts = np.frombuffer(self.starts, np.int32, ends[-1] + 1).tolist()
+        at, directions, peers, reasons, frames = _from_buffers(self)
         return Records(
-            [1000 * time for time in np.frombuffer(self.times, np.int64, rows).tolist()],
-            self.directions,
-            self.peers,
-            self.reasons,
-            [bytes(self.frames[start:end]) for start, end in pairwise(starts)],
-            np.diff(ends).tolist(),
+            [1000 * time for time in at.cast(pa.int64()).to_pylist()],
+            directions.to_pylist(),
+            peers.to_pylist(),
+            reasons.to_pylist(),
+            frames.values.to_pylist(),
+            frames.value_lengths().to_pylist(),
         )
 
 
@@ -93,64 +95,86 @@ class Records:
 
 def rows_of(records: Block | Records) -> int:
     """How many messages there are."""
-    return len(records.peers)
+    return records.rows if isinstance(records, Block) else len(records.counts)
 
 
 def batch_of(node: bytes, records: Block | Records) -> pa.RecordBatch:
     """What a node recorded, as a batch of rows."""
-    count = rows_of(records)
-    at, frames = _from_lists(records) if isinstance(records, Records) else _from_buffers(records)
-    return pa.RecordBatch.from_arrays(
-        [
-            at,
-            _repeated(node, count),
-            pa.array(records.directions, pa.string()),
-            pa.array(records.peers, pa.binary()),
-            pa.array(records.reasons, pa.string()),
-            frames,
-        ],
-        schema=SCHEMA,
-    )
+    at, *columns = _from_buffers(records) if isinstance(records, Block) else _from_lists(records)
+    return pa.RecordBatch.from_arrays([at, _repeated(node, len(at)), *columns], schema=SCHEMA)
 
 
-def _from_buffers(block: Block) -> tuple[pa.Array, pa.Array]:
-    rows = rows_of(block)
+def _from_buffers(block: Block) -> list[pa.Array]:
+    """The columns but for the node."""
+    rows = block.rows
     frames = _number(block.ends, rows)
-    sizes = 8 * rows, 4 * (rows + 1), 4 * (frames + 1), _number(block.starts, frames)
-    times, ends, starts, content = (
-        pa.py_buffer(each).slice(0, size) for each, size in zip(block[:4], sizes, strict=True)
-    )
-    values = pa.Array.from_buffers(pa.binary(), frames, [None, starts, content], 0)
-    return (
-        pa.Array.from_buffers(_TYPES["timestamp"], rows, [None, times], 0),
-        pa.Array.from_buffers(_TYPES["array<binary>"], rows, [None, ends], 0, children=[values]),
-    )
+    return [
+        pa.Array.from_buffers(_TYPES["timestamp"], rows, [None, _part(block.times, 8 * rows)], 0),
+        _texts(pa.string(), rows, block.direction_ends, block.directions),
+        _texts(pa.binary(), rows, block.peer_ends, block.peers),
+        pa.array(_spread(block.reasons, rows), pa.string()) if block.reasons else _nothing(rows),
+        pa.Array.from_buffers(
+            _TYPES["array<binary>"],
+            rows,
+            [None, _part(block.ends, 4 * (rows + 1))],
+            0,
+            children=[_texts(pa.binary(), frames, block.frame_ends, block.frames)],
+        ),
+    ]
 
 
-def _number(offsets: bytearray, place: int) -> int:
-    return int.from_bytes(offsets[4 * place : 4 * place + 4], sys.byteorder)
+def _texts(kind: pa.DataType, count: int, ends: bytearray, contents: bytearray) -> pa.Array:
+    size = _number(ends, count)
+    return pa.Array.from_buffers(kind, count, [None, _part(ends, 4 * (count + 1)), _part(contents, size)], 0)
 
 
-def _from_lists(records: Records) -> tuple[pa.Array, pa.Array]:
+def _part(buffer: bytearray, size: int) -> pa.Buffer:
+    return pa.py_buffer(buffer).slice(0, size)
+
+
+def _number(ends: bytearray, place: int) -> int:
+    return int.from_bytes(ends[4 * place : 4 * place + 4], sys.byteorder)
+
+
+def _spread(reasons: list[tuple[int, str]], rows: int) -> list[str | None]:
+    spread: list[str | None] = [None] * rows
+    for row, reason in reasons:
+        spread[row] = reason
+    return spread
+
+
+def _from_lists(records: Records) -> list[pa.Array]:
+    """The columns but for the node."""
     offsets = np.zeros(len(records.counts) + 1, np.int32)
     np.cumsum(records.counts, out=offsets[1:])
     microseconds = np.array(records.at, np.int64) // 1000
-    return (
+    return [
         pa.array(microseconds).cast(_TYPES["timestamp"]),
+        pa.array(records.directions, pa.string()),
+        pa.array(records.peers, pa.binary()),
+        pa.array(records.reasons, pa.string()),
         pa.ListArray.from_arrays(pa.array(offsets), pa.array(records.frames, pa.binary())),
-    )
+    ]
 
 
-def _repeated(node: bytes, count: int) -> pa.Array:
-    room = 1 << (count - 1).bit_length() if count else 1
+def _repeated(node: bytes, rows: int) -> pa.Array:
+    return _same(pa.scalar(node, pa.binary()), rows)
+
+
+def _nothing(rows: int) -> pa.Array:
+    return _same(pa.scalar(None, pa.string()), rows)
+
+
+def _same(value: pa.Scalar, rows: int) -> pa.Array:
+    room = 1 << (rows - 1).bit_length() if rows else 1
     if room > _MOST_KEPT:
-        return pa.repeat(pa.scalar(node, pa.binary()), count)
-    return _kept(node, room).slice(0, count)
+        return pa.repeat(value, rows)
+    return _kept(value, room).slice(0, rows)
 
 
-@lru_cache(8)
-def _kept(node: bytes, room: int) -> pa.Array:
-    return pa.repeat(pa.scalar(node, pa.binary()), room)
+@lru_cache(16)
+def _kept(value: pa.Scalar, room: int) -> pa.Array:
+    return pa.repeat(value, room)
 
 
 def warm_up() -> None:

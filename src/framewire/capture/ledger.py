@@ -25,7 +25,7 @@ __all__ = ["COMPILED", "RECORD_WEIGHT", "Admit", "Ledger", "PureLedger", "Refuse
 
 log = logging.getLogger("framewire.capture")
 
-_EDITION = 1
+_EDITION = 2
 """That of ``_ledger.c`` which goes with this module."""
 RECORD_WEIGHT = 120
 _FRAME = 50

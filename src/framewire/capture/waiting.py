@@ -21,6 +21,8 @@ log = logging.getLogger("framewire.capture")
 
 _LOOK = 800_000
 """Bytes after which it is looked at least whether the writer should be woken: some hundreds of messages."""
+_MOST_SPARE = 4
+"""Blocks whose memory is kept to be used again."""
 
 
 class Waiting:
@@ -33,7 +35,7 @@ class Waiting:
         """How much of what was put there is written. Only the writer changes it."""
         self._taken = 0
         """Records that the writer has in hand."""
-        self._spare: Block | None = None
+        self._spare: list[Block] = []
         self._wake_step = min(8 * 1024 * 1024, settings.queue_bytes // 4)
         self._room = threading.Condition()
         self._patient = True
@@ -128,17 +130,21 @@ class Waiting:
 
     def take(self) -> Block | Records | None:
         """Some of the oldest records, for writing them; they count as waiting until ``written`` is called."""
-        taken = self._ledger.take(self._spare)
+        if not self._ledger:
+            return None
+        taken = self._ledger.take(self._spare.pop() if self._spare else None)
         if taken is None:
             return None
-        self._spare = None
         records = taken if isinstance(taken, Records) else Block(*taken)
         self._taken += rows_of(records)
         return records
 
-    def written(self, spare: Block | None = None) -> None:
-        """What was taken is no longer here, and there is room again; a block of it may be used for what comes."""
-        self._spare = spare
+    def reuse(self, blocks: list[Block]) -> None:
+        """Nobody reads these any more: their memory may be used for what comes."""
+        self._spare = (self._spare + blocks)[-_MOST_SPARE:]
+
+    def written(self) -> None:
+        """What was taken is no longer here, and there is room again."""
         weight = self._ledger.put - self._gone
         left = self.left()
         # With nothing left the reckoning starts anew, so that its roundings do not add up.

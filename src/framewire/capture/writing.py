@@ -1,7 +1,7 @@
 """The threads behind a recorder: one that writes what was recorded, one that seals what was written.
 
-They are two, so that a large segment can be compressed for as long as that takes while what a kill would lose
-stays as little as it should be. Whatever goes wrong with the disk, the writer keeps what it has in hand and
+They are two, so that a segment can be sealed for as long as that takes, wherever it goes, while what a kill would
+lose stays as little as it should be. Whatever goes wrong with the disk, the writer keeps what it has in hand and
 tries again: how much may pile up meanwhile is the queue's business, and what the queue refuses is counted
 there.
 """
@@ -14,6 +14,7 @@ import queue
 import threading
 import time
 from itertools import chain
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -21,7 +22,7 @@ from framewire.capture.bodies import cut_body
 from framewire.capture.columns import Block, Records, batch_of, rows_of
 from framewire.capture.places import Place
 from framewire.capture.retention import prune
-from framewire.capture.sealing import seal
+from framewire.capture.sealing import Draft, seal
 from framewire.capture.settings import CaptureSettings
 from framewire.capture.spool import OpenSegment, abandoned
 from framewire.capture.waiting import Waiting
@@ -38,6 +39,16 @@ _HASTE = 0.5
 """The share of the time that a message may wait after which writing begins."""
 _RETRY = 1.0
 """Seconds between attempts to seal what could not be sealed."""
+_MOST_DRAFTS = 2
+"""Drafts that may wait in memory; segments that come after them are read when it is their turn."""
+
+
+class _Held(NamedTuple):
+    """A batch that is to be written."""
+
+    batch: pa.RecordBatch
+    content: pa.Buffer
+    """The same as it is written."""
 
 
 class Complaints:
@@ -78,13 +89,11 @@ class Writer(threading.Thread):
         self._waiting = waiting
         self._sealer = sealer
         self._segment: OpenSegment | None = None
+        self._draft = Draft(node)
         self._began = 0.0
-        self._in_hand: list[pa.Buffer] = []
-        """Batches as they are written."""
-        self._rows = 0
-        """How many messages they are."""
-        self._block: Block | None = None
-        """What that was made of, where its memory can be used again."""
+        self._in_hand: list[_Held] = []
+        self._blocks: list[Block] = []
+        """What batches were made of that are in hand or in the draft."""
         self._ending = threading.Event()
 
     def run(self) -> None:
@@ -139,13 +148,13 @@ class Writer(threading.Thread):
         """Get records in hand as a batch; not if any of them is nothing that can be written."""
         try:
             # In one step without the interpreter: a busy node is slow to let it go, each time it is asked for.
-            batch = self._batch(records).serialize()
+            batch = self._batch(records)
+            self._in_hand.append(_Held(batch, batch.serialize()))
         except Exception:
             log.debug("%d messages cannot become a batch", rows_of(records), exc_info=True)
             return False
-        self._in_hand.append(batch)
-        self._rows += rows_of(records)
-        self._block = records if isinstance(records, Block) else None
+        if isinstance(records, Block):
+            self._blocks.append(records)
         return True
 
     def _hold_singly(self, records: Block | Records) -> None:
@@ -165,14 +174,19 @@ class Writer(threading.Thread):
     def _append(self) -> None:
         if self._segment is None:
             self._segment = OpenSegment.create(self._place.spool, self._node)
+            self._draft = Draft(self._node)
             self._began = time.monotonic()
-        self._segment.append(self._in_hand)
-        self.written += self._rows
-        self._in_hand, self._rows = [], 0
-        self._waiting.written(self._block)
-        self._block = None
+        self._segment.append(held.content for held in self._in_hand)
+        for held in self._in_hand:
+            self.written += held.batch.num_rows
+            self._draft.add(held.batch, held.content.size)
+        self._in_hand = []
+        self._waiting.written()
         self.complaints.settle()
         self._rotate()
+        if self._draft.settled:
+            self._waiting.reuse(self._blocks)
+            self._blocks = []
 
     def _rotate(self) -> None:
         settings, segment = self._settings, self._segment
@@ -186,12 +200,13 @@ class Writer(threading.Thread):
             pass
         lost = len(self._waiting)
         self._waiting.lose_all()
-        self._in_hand, self._rows = [], 0
+        self._in_hand = []
         log.error("capture to %s: %d messages could not be written before the end", self._place.name, lost)
 
     def _hand_on(self) -> None:
         if self._segment is not None:
-            self._sealer.seal(self._segment)
+            self._draft.finish()
+            self._sealer.seal(self._segment, self._draft)
             self._segment = None
 
 
@@ -204,12 +219,13 @@ class Sealer(threading.Thread):
         self.complaints = Complaints(place.name)
         self._place = place
         self._settings = settings
-        self._coming: queue.SimpleQueue[OpenSegment | None] = queue.SimpleQueue()
-        self._left: list[OpenSegment] = []
+        self._coming: queue.SimpleQueue[tuple[OpenSegment, Draft | None] | None] = queue.SimpleQueue()
+        self._left: list[tuple[OpenSegment, Draft | None]] = []
 
-    def seal(self, segment: OpenSegment) -> None:
+    def seal(self, segment: OpenSegment, draft: Draft) -> None:
         """Seal a segment when its turn comes."""
-        self._coming.put(segment)
+        waiting = len(self._left) + self._coming.qsize()
+        self._coming.put((segment, draft if waiting < _MOST_DRAFTS else None))
 
     def end(self) -> None:
         """Seal what is there, and end. What cannot be sealed stays where it is, for whoever comes next."""
@@ -220,22 +236,23 @@ class Sealer(threading.Thread):
         ending = False
         while not ending:
             try:
-                segment = self._coming.get(timeout=_RETRY if self._left else None)
+                coming = self._coming.get(timeout=_RETRY if self._left else None)
             except queue.Empty:
-                segment = None
+                coming = None
             else:
-                ending = segment is None
-            if segment is not None:
-                self._left.append(segment)
+                ending = coming is None
+            if coming is not None:
+                self._left.append(coming)
+            del coming
             self._seal_all(stubborn=ending)
-        for segment in self._left:
+        for segment, _ in self._left:
             segment.close()
 
     def _adopt(self) -> None:
         try:
             for segment in abandoned(self._place.spool):
                 log.info("sealing %s, which was left open", segment.path)
-                self._left.append(segment)
+                self._left.append((segment, None))
         except OSError as problem:
             self.complaints.add("cannot look for what was left open", problem)
         self._seal_all()
@@ -243,12 +260,12 @@ class Sealer(threading.Thread):
     def _seal_all(self, *, stubborn: bool = False) -> None:
         """Seal what is left, until something fails; that is the last to be tried the next time."""
         for _ in range(len(self._left)):
-            segment = self._left.pop(0)
+            segment, draft = self._left.pop(0)
             try:
-                seal(self._place, segment)
+                seal(self._place, segment, draft)
             except Exception as problem:  # noqa: BLE001 - any filesystem may be the target, with errors of its own
                 self.complaints.add("cannot seal a segment", problem)
-                self._left.append(segment)
+                self._left.append((segment, None))  # it may take long, and memory is short
                 if not stubborn:
                     return
             else:

@@ -33,11 +33,11 @@ class Admission:
             message = decode(frames)
         except WireError as problem:
             if core.tap is not None:
-                core.tap.received(frames, b"")
+                core.tap.received(frames[0], frames)
             self.refuse(peer, Reason.MALFORMED, str(problem), frames)
             return None
         if core.tap is not None:
-            core.tap.received(frames, message.routing[-1].identity if message.routing else b"")
+            core.tap.received(message.routing[-1].identity if message.routing else frames[0], frames)
         parcel = Parcel.from_message(message, core.now(), peer, frames)
         if not self._is_genuine(message, parcel):
             return None

@@ -114,7 +114,7 @@ class Departures:
         else:
             at = time_ns()
             room = transport.send(node, frames)
-            tap.sent(node, frames, at)
+            tap.sent(node, frames, None, at)
         core.counters.forwarded += 1
         samples = core.samples
         samples.due -= 1

@@ -64,7 +64,7 @@ class Desk:
                 core.undeliverable(parcel, Reason.BAD_BODY, problem)
                 return
         if core.tap is not None:
-            core.tap.delivered(self._receiver, parcel)
+            core.tap.delivered(self._receiver, parcel, started)
         self.busy += 1
         try:
             arguments = (payload, Context(self._cell, parcel)) if handler.takes_context else (payload,)
@@ -127,7 +127,7 @@ class Desk:
             self._core.undeliverable(parcel, Reason.BAD_BODY, problem)
             return None
         if self._core.tap is not None:
-            self._core.tap.delivered(self._receiver, parcel)
+            self._core.tap.delivered(self._receiver, parcel, started)
         rooms = []
         self._core.depth += 1
         try:

@@ -24,13 +24,13 @@ class Guest:
     def accept(self, parcel: Parcel, *, at_once: bool = True) -> None:  # noqa: ARG002 - nothing waits here
         """Pass an answer on."""
         try:
-            self._deliver(parcel.to_message(self._core.now()))
+            self._deliver(parcel.to_message(now := self._core.now()))
         except MessageError as problem:
             reason = _REASONS.get(type(problem), Reason.UNREACHABLE)
             self._core.dead_letters.add(reason, problem.detail, parcel)
         else:
             if self._core.tap is not None:
-                self._core.tap.delivered(self._identity, parcel)
+                self._core.tap.delivered(self._identity, parcel, now)
 
     def accept_all(self, parcels: list[Parcel]) -> None:
         """Pass several on."""

@@ -343,7 +343,7 @@ class Node:
 
     def _record(self, recorder: Recorder) -> None:
         recorder.open(self.identity)
-        self._core.tap = Tap(recorder, self._core.now)
+        self._core.tap = Tap(recorder)
         self._core.dead_letters.listen(self._core.tap.dead)
 
     def _close(self) -> None:

@@ -112,7 +112,7 @@ class OpenPromises:
             ended = waiting.fail(self._completed(problem, waiting, parcel))
         else:
             if core.tap is not None:
-                core.tap.delivered(self._identity, parcel)
+                core.tap.delivered(self._identity, parcel, core.now())
             if failed:
                 error = self._completed(error_from(cast("ExceptionMessage", answer)), waiting, parcel)
                 # A handler of many may fail and the gathering goes on; that nobody handles it is the end.
@@ -150,7 +150,7 @@ class OpenPromises:
                 otherwise(source, frames)
                 continue
             if tap is not None:
-                tap.received(frames, like.sender)
+                tap.received(like.sender or frames[0], frames)
             body, _, correlation_id, key, _ = opened
             waiting = pending.get(key)
             if (

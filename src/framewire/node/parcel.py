@@ -100,14 +100,25 @@ class Stencil:
 
     def recorded(self, parcel: Parcel, now: float) -> list[bytes]:
         """The frames of a parcel that does not leave this node, as they are recorded."""
-        body = parcel.body_frames or parcel.body
-        if self._here is not None and len(body) == 1:
-            key = 0 if parcel.callback is None else parcel.callback.key
-            return self._here.filled(body[0], ttl_ticks(parcel.deadline, now), parcel.correlation_id, key, b"")
-        message = parcel.to_message(now)
-        frames = encode(message)
-        self._here = Mould.of(message, frames)
-        return frames
+        here, body = self._here, parcel.body_frames
+        if here is None or (body is not None and len(body) != 1):
+            message = parcel.to_message(now)
+            frames = encode(message)
+            self._here = Mould.of(message, frames)
+            return frames
+        callback, deadline = parcel.callback, parcel.deadline
+        ticks = 0
+        if deadline != math.inf:
+            ticks = int((deadline - now) * TICKS)
+            if not 0 < ticks <= _LONGEST:
+                ticks = ttl_ticks(deadline, now)
+        return here.filled(
+            self.message_type.encode(parcel.payload) if body is None else body[0],
+            ticks,
+            parcel.correlation_id,
+            0 if callback is None else callback.key,
+            b"",
+        )
 
 
 class Parcel(msgspec.Struct):

@@ -229,7 +229,7 @@ class Router:
             self._take_apart(peer, frames)
             return
         if core.tap is not None:
-            core.tap.received(frames, like.sender)
+            core.tap.received(like.sender or frames[0], frames)
         route = self.table.next_here(parcel.message_id) if like.plain else None
         if route is None:
             self.send(parcel)
@@ -265,8 +265,8 @@ class Router:
         parcels = like.parcels(messages, core.now(), peer, route, self.admission.taken_apart)
         if core.tap is not None:
             for parcel in parcels:
-                if parcel.like is like:  # what was taken apart is recorded already
-                    core.tap.received(parcel.frames or [], like.sender)
+                if parcel.like is like and (came := parcel.frames):  # what was taken apart is recorded already
+                    core.tap.received(like.sender or came[0], came)
         if route is not None:
             self._receivers[route.receiver].accept_all(parcels)
         else:

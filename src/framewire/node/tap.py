@@ -7,9 +7,11 @@ spends nothing on it but a look.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Protocol
 
-from framewire.errors import BadBody
+import msgspec
+
 from framewire.node.deadletters import DeadLetter
 from framewire.node.parcel import Parcel
 from framewire.wire import encode
@@ -38,45 +40,38 @@ class Recorder(Protocol):
 class Tap:
     """A node's end of a recorder."""
 
-    __slots__ = ("_now", "_record", "recorder")
+    __slots__ = ("handed", "received", "recorder", "sent")
 
-    def __init__(self, recorder: Recorder, now: Callable[[], float]) -> None:
+    def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
-        self._record = recorder.record
-        self._now = now
+        # No functions of this class: there are several calls of these for every message (bench/capture.py).
+        self.sent: Callable[[bytes, list[bytes], None, int], None] = partial(recorder.record, "sent")
+        """A message went to another node, for no reason, at a time from before it was handed over: it may be there
+        by now."""
+        self.received: Callable[[bytes, list[bytes]], None] = partial(recorder.record, "received")
+        """A message came from another node."""
+        self.handed: Callable[[bytes, list[bytes]], None] = partial(recorder.record, "delivered")
+        """A handler or hub of this node gets a message that came as these frames."""
 
-    def sent(self, peer: bytes, frames: list[bytes], at: int) -> None:
-        """A message went to another node; ``at`` is from before it was handed over, for it may be there by now."""
-        self._record("sent", peer, frames, None, at)
-
-    def received(self, frames: list[bytes], sender: bytes) -> None:
-        """A message came from another node; empty where it does not say from which."""
-        self._record("received", sender or frames[0], frames)
-
-    def delivered(self, receiver: bytes, parcel: Parcel) -> None:
+    def delivered(self, receiver: bytes, parcel: Parcel, now: float) -> None:
         """A handler or hub of this node gets a message."""
-        self._record("delivered", receiver, parcel.frames or self._written(parcel))
-
-    def handed(self, receiver: bytes, frames: list[bytes]) -> None:
-        """The same, of a message that came as these frames."""
-        self._record("delivered", receiver, frames)
+        frames = parcel.frames
+        if frames is None:
+            try:
+                stencil = parcel.stencil
+                frames = encode(parcel.to_message(now)) if stencil is None else stencil.recorded(parcel, now)
+            except Exception:  # noqa: BLE001 - nobody but the recorder minds what cannot be written
+                frames = encode(_without_body(parcel).to_message(now))
+        self.handed(receiver, frames)
 
     def dead(self, letter: DeadLetter) -> None:
         """A message goes nowhere."""
         message = letter.message
         if message is None:
-            self._record("dead", b"", letter.frames, letter.reason)
+            self.recorder.record("dead", b"", letter.frames, letter.reason)
         else:
-            self._record("dead", message.receiver_node_identity, encode(message), letter.reason)
+            self.recorder.record("dead", message.receiver_node_identity, encode(message), letter.reason)
 
-    def _written(self, parcel: Parcel) -> list[bytes]:
-        """The frames of a message that never leaves this node, and so has none."""
-        try:
-            if parcel.stencil is not None:
-                return parcel.stencil.recorded(parcel, self._now())
-            message = parcel.to_message(self._now())
-        except BadBody:  # nobody but the recorder minds: it is handed over as the object that it is
-            whole, parcel.body_frames = parcel.body_frames, ()
-            message = parcel.to_message(self._now())
-            parcel.body_frames = whole
-        return encode(message)
+
+def _without_body(parcel: Parcel) -> Parcel:
+    return msgspec.structs.replace(parcel, body_frames=())
