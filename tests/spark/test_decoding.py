@@ -10,6 +10,7 @@ from tests.wire.test_malformed import V1, V5
 from framewire.errors import ConfigError, UsageError
 from framewire.spark import decode
 from framewire.spark.columns import DECODED
+from framewire.spark.sessions import set_for_now
 from framewire.wire import Message, MessageId, encode
 
 
@@ -138,6 +139,21 @@ def test_thousands_of_frames_read_the_same(spark):
 def test_a_null_is_a_frame_that_is_missing(spark, frames, error):
     (row,) = decode(table(spark, [frames])).collect()
     assert plain(row) == {"error": error}
+
+
+def test_a_null_in_a_file_is_a_frame_that_is_missing(spark, tmp_path):
+    cases = [V5, *(setting(V5, **{f"n{place}": None}) for place in range(1, len(V5) + 1)), [], None]
+    table(spark, cases).write.parquet(str(tmp_path / "frames"))
+    rows = decode(spark.read.parquet(str(tmp_path / "frames"))).orderBy("row").collect()
+    assert [row["error"] for row in rows] == [None] + ["too_few_frames"] * (len(V5) + 2)
+
+
+def test_it_reads_the_same_where_spark_compiles_nothing(spark):
+    plainly = {"spark.sql.codegen.factoryMode": "NO_CODEGEN", "spark.sql.codegen.wholeStage": "false"}
+    with set_for_now(spark, plainly):
+        assert_agreement(spark, [*recorded()[:50], *mutations(300, seed=5)])
+        (row,) = decode(table(spark, [setting(V5, n6=None)])).collect()
+    assert plain(row) == {"error": "too_few_frames"}
 
 
 def test_the_columns_are_those_that_are_promised(spark):

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from framewire.errors import UsageError
+from framewire.spark.calls import any_null, can_call
 from framewire.spark.checks import first_fault, top_of
 from framewire.spark.columns import (
     DECODED,
@@ -35,8 +36,6 @@ from framewire.spark.shapes import SHAPES, Shape, choose, format_frame, sql, tra
 from framewire.spark.versions import checked_versions, version_number
 
 __all__ = ["checked", "decode", "domain_text", "field_texts", "told_formats"]
-
-_IN_NO_MESSAGE = bytes(range(33))
 
 
 def decode(
@@ -81,18 +80,15 @@ def told_formats(df: DataFrame, frames: str) -> DataFrame:
         "n": f"coalesce(array_size({frames}), 0)",
         "told": _format(frames),
         "format_size": f"length({from_end(frames, format_frame().frame)})",
-        "lacking": _lacking(frames),
     }
-    return adding(df, found)
+    return adding(df, found).select("*", _lacking(df, frames).alias(own("lacking")))
 
 
-def _lacking(frames: str) -> str:
-    """Whether a null is among the frames, or instead of them: that is a frame that is missing.
-
-    Looking for what is in no message tells it, for with a null nobody knows; that is compiled, ``exists`` is not.
-    """
-    slowly = f"coalesce(exists({frames}, frame -> frame IS NULL), false)"
-    return f"CASE WHEN array_contains({frames}, {sql(_IN_NO_MESSAGE)}) = false THEN false ELSE {slowly} END"
+def _lacking(df: DataFrame, frames: str) -> Column:
+    """Whether a null is among the frames: that is a frame that is missing."""
+    if can_call(df):
+        return any_null(df, frames)
+    return F.expr(f"coalesce(exists({frames}, frame -> frame IS NULL), false)")
 
 
 def _format(frames: str) -> str:

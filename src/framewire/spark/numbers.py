@@ -1,7 +1,7 @@
 """The numbers of a message by their names, in whatever frame and lane the format of a row has them.
 
 Each is read where it is needed, straight from its frame: that is next to nothing where Spark's JVM can be reached
-(``framewire.spark.words``), while another step would copy every row once more. With Spark Connect, where it is not
+(``framewire.spark.calls``), while another step would copy every row once more. With Spark Connect, where it is not
 next to nothing, there is a step that reads each frame once.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from framewire.spark.calls import can_call, straight_number
 from framewire.spark.columns import adding, from_end, own
 from framewire.spark.integers import turned, word
 from framewire.spark.shapes import SHAPES, Shape
-from framewire.spark.words import reads_numbers, straight_number
 from framewire.wire.layout import Field, Kind
 
 __all__ = ["number_names", "numbers"]
@@ -38,7 +38,7 @@ def numbers(df: DataFrame, frames: str) -> tuple[DataFrame, dict[str, Column]]:
 
     The table has ``told``, the format of a row.
     """
-    if not reads_numbers(df):
+    if not can_call(df):
         df = adding(df, {_word(shape, field): _read(shape, field, frames) for shape, field in _held()})
     held = {(shape, field): _number(df, shape, field, frames) for shape, field in _held()}
     return df, {name: _chosen(held, name) for name in number_names()}
@@ -92,7 +92,7 @@ def _of_shape(held: Held, shape: Shape, name: str) -> Column:
 def _number(df: DataFrame, shape: Shape, field: Field, frames: str) -> Column:
     """A frame as a little-endian number without a sign; null where it has not its size, or is of another format."""
     raw = from_end(frames, field.frame)
-    straight = reads_numbers(df)
+    straight = can_call(df)
     little = straight_number(df, raw) if straight else F.expr(turned(own(_word(shape, field)), _BYTES))
     number = F.when(F.expr(f"length({raw}) = {field.kind.width}"), little)
     if field.optional:
