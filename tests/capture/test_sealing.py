@@ -206,7 +206,7 @@ def test_few_drafts_wait_in_memory_however_slow_the_disk_is(tmp_path):
         drafts.append(weakref.ref(draft))
         del draft
     gc.collect()
-    assert sum(draft() is not None for draft in drafts) == 2
+    assert sum(draft() is not None for draft in drafts) == 1
     sealer.end()
     sealer.start()
     sealer.join(30)

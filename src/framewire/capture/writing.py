@@ -39,7 +39,7 @@ _HASTE = 0.5
 """The share of the time that a message may wait after which writing begins."""
 _RETRY = 1.0
 """Seconds between attempts to seal what could not be sealed."""
-_MOST_DRAFTS = 2
+_MOST_DRAFTS = 1
 """Drafts that may wait in memory; segments that come after them are read when it is their turn."""
 
 
