@@ -147,8 +147,8 @@ class Writer(threading.Thread):
     def _hold(self, records: Block | Records) -> bool:
         """Get records in hand as a batch; not if any of them is nothing that can be written."""
         try:
-            # In one step without the interpreter: a busy node is slow to let it go, each time it is asked for.
             batch = self._batch(records)
+            # In one step without the interpreter: a busy node is slow to let it go, each time it is asked for.
             self._in_hand.append(_Held(batch, batch.serialize()))
         except Exception:
             log.debug("%d messages cannot become a batch", rows_of(records), exc_info=True)
@@ -177,12 +177,12 @@ class Writer(threading.Thread):
             self._draft = Draft(self._node)
             self._began = time.monotonic()
         self._segment.append(held.content for held in self._in_hand)
-        for held in self._in_hand:
-            self.written += held.batch.num_rows
-            self._draft.add(held.batch, held.content.size)
-        self._in_hand = []
+        written, self._in_hand = self._in_hand, []
+        self.written += sum(held.batch.num_rows for held in written)
         self._waiting.written()
         self.complaints.settle()
+        for held in written:
+            self._draft.add(held.batch, held.content.size)
         self._rotate()
         if self._draft.settled:
             self._waiting.reuse(self._blocks)
