@@ -56,7 +56,8 @@ def _read(shape: Shape, field: Field, frames: str) -> str:
     """What a frame holds, its first byte the most significant of eight."""
     raw, width = from_end(frames, field.frame), field.kind.width or 0
     filled = f"shiftleft({word(raw)}, {8 * (_BYTES - width)})"
-    return f"CASE WHEN {_is(shape)} AND length({raw}) = {width} THEN {filled} END"
+    empty = f"WHEN {_is(shape)} AND length({raw}) = 0 THEN 0L" if field.optional else ""
+    return f"CASE WHEN {_is(shape)} AND length({raw}) = {width} THEN {filled} {empty} END"
 
 
 def _is(shape: Shape) -> str:
@@ -90,11 +91,12 @@ def _of_shape(held: Held, shape: Shape, name: str) -> Column:
 
 
 def _number(df: DataFrame, shape: Shape, field: Field, frames: str) -> Column:
-    """A frame as a little-endian number without a sign; null where it has not its size, or is of another format."""
-    raw = from_end(frames, field.frame)
-    straight = can_call(df)
-    little = straight_number(df, raw) if straight else F.expr(turned(own(_word(shape, field)), _BYTES))
-    number = F.when(F.expr(f"length({raw}) = {field.kind.width}"), little)
-    if field.optional:
-        number = number.when(F.expr(f"length({raw}) = 0"), F.lit(0).cast("bigint"))
-    return F.when(F.expr(_is(shape)), number)
+    """A frame as a little-endian number without a sign; null where it has not its size, or is of another format.
+
+    Nothing here is behind a condition but where the frame is, so that Spark reads it once for number and size.
+    """
+    if not can_call(df):
+        return F.expr(turned(own(_word(shape, field)), _BYTES))
+    raw = from_end(frames, f"CASE WHEN {_is(shape)} THEN {field.frame} END")
+    sizes = f"{field.kind.width}, 0" if field.optional else f"{field.kind.width}"
+    return straight_number(df, raw).bitwiseOR(F.expr(f"CASE WHEN length({raw}) IN ({sizes}) THEN 0L END"))
