@@ -106,15 +106,10 @@ class Stencil:
             frames = encode(message)
             self._here = Mould.of(message, frames)
             return frames
-        callback, deadline = parcel.callback, parcel.deadline
-        ticks = 0
-        if deadline != math.inf:
-            ticks = int((deadline - now) * TICKS)
-            if not 0 < ticks <= _LONGEST:
-                ticks = ttl_ticks(deadline, now)
+        callback = parcel.callback
         return here.filled(
             self.message_type.encode(parcel.payload) if body is None else body[0],
-            ticks,
+            ttl_ticks(parcel.deadline, now),
             parcel.correlation_id,
             0 if callback is None else callback.key,
             b"",
