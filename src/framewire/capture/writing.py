@@ -51,6 +51,14 @@ class _Held(NamedTuple):
     """The same as it is written."""
 
 
+class _Opened(NamedTuple):
+    """A segment that is being written, the file that it will be, and when it was begun."""
+
+    segment: OpenSegment
+    draft: Draft
+    began: float
+
+
 class Complaints:
     """What is wrong with the disk: the last problem at hand, the log never flooded."""
 
@@ -88,9 +96,7 @@ class Writer(threading.Thread):
         self._settings = settings
         self._waiting = waiting
         self._sealer = sealer
-        self._segment: OpenSegment | None = None
-        self._draft = Draft(node)
-        self._began = 0.0
+        self._opened: _Opened | None = None
         self._in_hand: list[_Held] = []
         self._blocks: list[Block] = []
         """What batches were made of that are in hand or in the draft."""
@@ -172,26 +178,26 @@ class Writer(threading.Thread):
         return batch_of(self._node, records)
 
     def _append(self) -> None:
-        if self._segment is None:
-            self._segment = OpenSegment.create(self._place.spool, self._node)
-            self._draft = Draft(self._node)
-            self._began = time.monotonic()
-        self._segment.append(held.content for held in self._in_hand)
+        if self._opened is None:
+            segment = OpenSegment.create(self._place.spool, self._node)
+            self._opened = _Opened(segment, Draft(self._node), time.monotonic())
+        segment, draft, _ = self._opened
+        segment.append(held.content for held in self._in_hand)
         written, self._in_hand = self._in_hand, []
         self.written += sum(held.batch.num_rows for held in written)
         self._waiting.written()
         self.complaints.settle()
         for held in written:
-            self._draft.add(held.batch, held.content.size)
+            draft.add(held.batch, held.content.size)
         self._rotate()
-        if self._draft.settled:
+        if draft.settled:
             self._waiting.reuse(self._blocks)
             self._blocks = []
 
     def _rotate(self) -> None:
-        settings, segment = self._settings, self._segment
-        if segment is not None and (
-            segment.size >= settings.seal_bytes or time.monotonic() - self._began >= settings.seal_seconds
+        settings, opened = self._settings, self._opened
+        if opened is not None and (
+            opened.segment.size >= settings.seal_bytes or time.monotonic() - opened.began >= settings.seal_seconds
         ):
             self._hand_on()
 
@@ -204,10 +210,11 @@ class Writer(threading.Thread):
         log.error("capture to %s: %d messages could not be written before the end", self._place.name, lost)
 
     def _hand_on(self) -> None:
-        if self._segment is not None:
-            self._draft.finish()
-            self._sealer.seal(self._segment, self._draft)
-            self._segment = None
+        if self._opened is not None:
+            segment, draft, _ = self._opened
+            draft.finish()
+            self._sealer.seal(segment, draft)
+            self._opened = None
 
 
 class Sealer(threading.Thread):
