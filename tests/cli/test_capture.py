@@ -1,6 +1,7 @@
 """``framewire capture``: what it says of recordings, and what it does to them."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -51,7 +52,7 @@ def test_stats_tell_programs_all(captures):
 
 def test_stats_tell_people_the_same(captures):
     shown = capture("stats", captures).stdout
-    assert "4 messages in 2 sealed segments" in shown
+    assert re.search(r"^4 messages in 2 sealed segments of [\d,]+ bytes$", shown, re.MULTILINE)
     assert "orders.place v1" in shown
 
 
@@ -59,8 +60,11 @@ def test_stats_count_what_is_not_sealed_unless_told_otherwise(tmp_path):
     with recording(tmp_path, seal_seconds=60) as recorder:
         recorder.record("sent", b"peer", frames_of(1))
         until(lambda: recorder.captured == 1)
-        assert json.loads(capture("stats", tmp_path, "--json").stdout)["messages"] == 1
-        assert json.loads(capture("stats", tmp_path, "--json", "--sealed").stdout)["messages"] == 0
+        found = json.loads(capture("stats", tmp_path, "--json").stdout)
+        assert (found["messages"], found["segments"], found["open_segments"]) == (1, 0, 1)
+        assert "1 message in 0 sealed segments of 0 bytes and 1 open\n" in capture("stats", tmp_path).stdout
+        found = json.loads(capture("stats", tmp_path, "--json", "--sealed").stdout)
+        assert (found["messages"], found["open_segments"]) == (0, 0)
 
 
 def test_an_export_can_be_inspected(captures, tmp_path):
@@ -157,7 +161,7 @@ def test_the_tail_keeps_the_order_of_messages_within_a_microsecond(tmp_path):
 def test_recover_seals_what_was_left(tmp_path):
     leave(tmp_path, frames_of(1))
     done = capture("recover", tmp_path)
-    assert done.stdout == "sealed 1 segments with 1 messages\n"
+    assert done.stdout == "sealed 1 segment with 1 message\n"
     assert spooled(tmp_path) == []
     assert len(parquet_files(tmp_path)) == 1
     assert capture("recover", tmp_path).stdout == "sealed 0 segments with 0 messages\n"
@@ -170,7 +174,7 @@ def test_recover_tells_what_it_could_not_seal(tmp_path):
     done = capture("recover", tmp_path)
     assert done.exit_code == 1
     assert f"segment {segment.ulid} stays open" in done.stderr
-    assert done.stdout == "sealed 1 segments with 0 messages\n"
+    assert done.stdout == "sealed 1 segment with 0 messages\n"
     assert len(spooled(tmp_path)) == 1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from framewire.cli.capture_quantities import duration, size
+from framewire.cli.counts import counted
 
 __all__ = ["prune"]
 
@@ -30,4 +31,5 @@ def prune(path: str, *, older_than: float | None, max_size: int | None, dry_run:
     for segment in removed:
         click.echo(segment.path)
     total = sum(segment.size for segment in removed)
-    click.echo(f"{'would remove' if dry_run else 'removed'} {len(removed):,} segments, {total:,} bytes", err=True)
+    done = "would remove" if dry_run else "removed"
+    click.echo(f"{done} {counted(len(removed), 'segment')}, {counted(total, 'byte')}", err=True)

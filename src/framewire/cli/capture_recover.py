@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from framewire.cli.counts import counted
 from framewire.errors import UsageError
 
 __all__ = ["recover"]
@@ -35,5 +36,5 @@ def recover(path: str, spool: str | None) -> None:
         else:
             segments += 1
             messages += found.messages
-    click.echo(f"sealed {segments:,} segments with {messages:,} messages")
+    click.echo(f"sealed {counted(segments, 'segment')} with {counted(messages, 'message')}")
     sys.exit(1 if failed else 0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from framewire.cli.counts import counted
 from framewire.wire.explaining import printable
 from framewire.wire.message import readable
 
@@ -32,22 +33,23 @@ def stats(path: str, *, as_json: bool, sealed: bool) -> None:
     """
     from framewire.capture.contents import Contents  # noqa: PLC0415 - pyarrow comes with it
     from framewire.capture.reading import batches, existing  # noqa: PLC0415 - same
+    from framewire.capture.spool import open_segments  # noqa: PLC0415 - same
 
     place = existing(path)
     segments = place.segments()
+    still_open = 0 if sealed else len(open_segments(place.spool))
     contents = Contents()
     contents.add(batches(path, open_segments=not sealed))
     size = sum(segment.size for segment in segments)
+    plain = {"segments": len(segments), "open_segments": still_open, "bytes": size} | _plain(contents)
     if as_json:
-        click.echo(json.dumps(_plain(contents, len(segments), size)))
+        click.echo(json.dumps(plain))
     else:
-        _show(contents, len(segments), size)
+        _show(contents, plain)
 
 
-def _plain(contents: Contents, segments: int, size: int) -> dict[str, Any]:
+def _plain(contents: Contents) -> dict[str, Any]:
     return {
-        "segments": segments,
-        "bytes": size,
         "messages": contents.messages,
         "first": contents.first and contents.first.isoformat(timespec="microseconds"),
         "last": contents.last and contents.last.isoformat(timespec="microseconds"),
@@ -66,7 +68,7 @@ def _named(counter: Counter[Any], name: Callable[[Any], str]) -> dict[str, int]:
     return dict(named.most_common())
 
 
-def _show(contents: Contents, segments: int, size: int) -> None:
+def _show(contents: Contents, plain: dict[str, Any]) -> None:
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - programs need not wait for rich
     from rich.table import Table  # noqa: PLC0415 - same
     from rich.text import Text  # noqa: PLC0415 - same
@@ -74,8 +76,9 @@ def _show(contents: Contents, segments: int, size: int) -> None:
     from framewire.cli.tables import output  # noqa: PLC0415 - same
 
     console = output()
-    plain = _plain(contents, segments, size)
-    console.print(f"{plain['messages']:,} messages in {segments:,} sealed segments, {size:,} bytes")
+    sealed = f"{counted(plain['segments'], 'sealed segment')} of {counted(plain['bytes'], 'byte')}"
+    still_open = f" and {plain['open_segments']:,} open" if plain["open_segments"] else ""
+    console.print(f"{counted(plain['messages'], 'message')} in {sealed}{still_open}")
     if contents.first is not None and contents.last is not None:
         seconds = (contents.last - contents.first).total_seconds()
         console.print(f"from {plain['first']} to {plain['last']} ({seconds:,.1f} s)")

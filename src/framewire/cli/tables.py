@@ -19,6 +19,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from framewire.cli.counts import counted
 from framewire.cli.findings import Finding, SignatureState
 from framewire.wire import Message
 from framewire.wire.explaining import FrameNote, Part, printable
@@ -82,10 +83,10 @@ def _summary(finding: Finding) -> Text:
         summary.append("malformed", style=_BAD)
     else:
         summary.append(_cut(str(message.message_id)), style="bold")
-        summary.append(f"  {message.distribution.name.lower()} · {_counted(message.hops, 'hop')} · ")
+        summary.append(f"  {message.distribution.name.lower()} · {counted(message.hops, 'hop')} · ")
         summary.append_text(_signature(finding, message))
     size = sum(note.size for note in explanation.notes)
-    return summary.append(f" · {_counted(len(explanation.notes), 'frame')}, {_counted(size, 'byte')}")
+    return summary.append(f" · {counted(len(explanation.notes), 'frame')}, {counted(size, 'byte')}")
 
 
 def _signature(finding: Finding, message: Message) -> Text:
@@ -179,10 +180,6 @@ def _value(note: FrameNote, *, full: bool) -> Text:
     else:
         value.overflow = "fold"
     return value
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _cut(text: str) -> str:

@@ -13,6 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from framewire.cli.counts import counted
 from framewire.cli.lakes import cell_text
 
 if TYPE_CHECKING:
@@ -47,9 +48,9 @@ def _heading(story: Story) -> list[Text]:
         (cell_text(outcome), _OUTCOMES.get(outcome, "")),
     )  # fmt: skip
     counts = [
-        _counted(facts["messages"], "message"),
-        _counted(facts["hops"], "hop"),
-        _counted(facts["nodes"], "node"),
+        counted(facts["messages"], "message"),
+        counted(facts["hops"], "hop"),
+        counted(facts["nodes"], "node"),
     ]
     second = f"began {cell_text(facts['started_at'])} UTC on {cell_text(facts['origin_name'])}"
     lines = [first, Text(f"{second}, took {_span(facts['duration_us'])}: {', '.join(counts)}", style=_FAINT)]
@@ -57,10 +58,6 @@ def _heading(story: Story) -> list[Text]:
         told = f"✗ {cell_text(facts['exception'])}: {cell_text(facts['exception_text'] or '')}"
         lines.append(Text(told, style=_BAD))
     return lines
-
-
-def _counted(number: int | None, what: str) -> str:
-    return f"{number or 0:,} {what}{'' if number == 1 else 's'}"
 
 
 def _table(story: Story, legs: Iterable[Leg], width: int) -> Table:
