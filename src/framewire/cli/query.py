@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from framewire.cli.counts import counted
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -109,7 +111,7 @@ def _as_table(answer: Answer, limit: int) -> None:
             Text(f"… and more: these are the first {limit:,} rows; --limit, --json or --csv", style="dim")
         )
     else:
-        console.print(Text(f"{len(rows):,} {'row' if len(rows) == 1 else 'rows'}", style="dim"))
+        console.print(Text(counted(len(rows), "row"), style="dim"))
 
 
 _NUMBERS = {"INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "DOUBLE", "FLOAT", "SMALLINT", "TINYINT"}
