@@ -37,7 +37,8 @@ def test_a_page_is_shown_without_trouble_and_fits(address, open_page, name, widt
 
 def test_the_search_finds_what_is_written(address, open_page):
     looked = open_page(f"{address}index.html")
-    looked.page.locator("input.md-search__input").fill("NoRoute")
+    # Keys, one by one: the theme listens to keys, and text that appears without any is seen only by chance.
+    looked.page.locator("input.md-search__input").press_sequentially("NoRoute")
     found = looked.page.locator(".md-search-result__item a").first
     found.wait_for()
     assert "NoRoute" in looked.page.locator(".md-search-result__list").inner_text()
