@@ -41,10 +41,30 @@ def test_a_machine_that_runs_these_tests_is_not_broken(free_port):
     assert states(found)["Python"] == "good"
 
 
-def test_a_channel_that_was_switched_off_is_told_with_what_to_do(free_port):
-    found = doctor("--port", str(free_port), FRAMEWIRE_PURE="1")
+def test_compiled_parts_that_were_switched_off_are_told_with_what_to_do(free_port):
+    found = doctor("--json", "--port", str(free_port), FRAMEWIRE_PURE="1")
     assert found.returncode == 0
-    assert "FRAMEWIRE_PURE is set: unset it" in found.stdout.decode()
+    lacking = {each["what"]: each for each in json.loads(found.stdout) if "FRAMEWIRE_PURE" in each["todo"]}
+    assert lacking.keys() == {"compiled parts", "recording"}
+    assert lacking["compiled parts"]["detail"].startswith("without channel and moulds; pyzmq")
+    assert all("unset it" in each["todo"] for each in lacking.values())
+
+
+@pytest.mark.parametrize(
+    ("part", "what", "told"),
+    [
+        ("cluster.channel", "compiled parts", "without channel;"),
+        ("wire.moulds", "compiled parts", "without moulds;"),
+        ("capture.ledger", "recording", "without the compiled recorder"),
+    ],
+)
+def test_each_compiled_part_that_is_not_there_is_told_with_what_to_do(monkeypatch, free_port, part, what, told):
+    monkeypatch.delenv("FRAMEWIRE_PURE", raising=False)
+    for each in ("cluster.channel", "wire.moulds", "capture.ledger"):
+        monkeypatch.setattr(f"framewire.{each}.COMPILED", each != part)
+    lacking = [each for each in examined(free_port) if "C compiler" in each.todo]
+    assert [each.what for each in lacking] == [what]
+    assert told in lacking[0].detail
 
 
 def test_a_port_that_is_taken_is_told():

@@ -38,7 +38,7 @@ class Finding:
 @click.option("--port", type=click.IntRange(1, 65535), default=7400, help="The rendezvous port to try (7400).")
 @click.option("--json", "as_json", is_flag=True, help="JSON for programs.")
 def doctor(port: int, *, as_json: bool) -> None:
-    """Check Python, the compiled channel, Java, Spark, ports and disk, and say what to do about each.
+    """Check Python, the compiled parts, Java, Spark, ports and disk, and say what to do about each.
 
     Exit status: 0 if nothing is broken, 1 otherwise. What is only lacking is no failure.
 
@@ -63,9 +63,9 @@ def examined(port: int) -> Iterator[Finding]:
     """Everything that matters, one after the other; an examination that fails is a finding itself."""
     examinations: tuple[Callable[[], Finding], ...] = (
         _python,
-        _channel,
+        _compiled_parts,
         _event_loop,
-        _pyarrow,
+        _recording,
         _java,
         _spark,
         _dashboard,
@@ -88,18 +88,26 @@ def _python() -> Finding:
     return Finding("Python", _GOOD, told)
 
 
-def _channel() -> Finding:
+def _compiled_parts() -> Finding:
     import zmq  # noqa: PLC0415 - not needed for the help
 
-    from framewire.cluster.channel import COMPILED  # noqa: PLC0415 - same
+    from framewire.cluster import channel  # noqa: PLC0415 - same
+    from framewire.wire import moulds  # noqa: PLC0415 - same
 
     libraries = f"pyzmq {zmq.__version__}, libzmq {zmq.zmq_version()}"
-    if COMPILED:
-        return Finding("compiled channel", _GOOD, libraries)
+    missing = [name for name, part in (("channel", channel), ("moulds", moulds)) if not part.COMPILED]
+    if not missing:
+        return Finding("compiled parts", _GOOD, f"channel, moulds; {libraries}")
+    detail = f"without {' and '.join(missing)}; {libraries}"
+    return _uncompiled("compiled parts", detail, "messages take up to several times as long")
+
+
+def _uncompiled(what: str, detail: str, price: str) -> Finding:
+    """A compiled part is not in use, which has its price: it was switched off, never built, or built long ago."""
     if os.environ.get("FRAMEWIRE_PURE", "") not in ("", "0"):
-        return Finding("compiled channel", _LACKING, f"off; {libraries}", "FRAMEWIRE_PURE is set: unset it")
-    todo = "messages take several times as long; install a C compiler and Python's headers, then framewire again"
-    return Finding("compiled channel", _LACKING, f"not built; {libraries}", todo)
+        return Finding(what, _LACKING, detail, f"FRAMEWIRE_PURE is set, so {price}: unset it")
+    todo = f"{price}; install a C compiler and Python's headers, then framewire again"
+    return Finding(what, _LACKING, detail, todo)
 
 
 def _event_loop() -> Finding:
@@ -108,10 +116,16 @@ def _event_loop() -> Finding:
     return Finding("event loop", _LACKING, "asyncio's own", "pip install 'framewire[uvloop]' for a faster one")
 
 
-def _pyarrow() -> Finding:
-    if (version := _version("pyarrow")) is not None:
-        return Finding("recording", _GOOD, f"pyarrow {version}")
-    return Finding("recording", _LACKING, "pyarrow is not installed", "to record: pip install 'framewire[spark]'")
+def _recording() -> Finding:
+    version = _version("pyarrow")
+    if version is None:
+        todo = "to record: pip install 'framewire[spark]'"
+        return Finding("recording", _LACKING, "pyarrow is not installed", todo)
+    from framewire.capture import ledger  # noqa: PLC0415 - loads pyarrow
+
+    if ledger.COMPILED:
+        return Finding("recording", _GOOD, f"pyarrow {version}, compiled recorder")
+    return _uncompiled("recording", f"pyarrow {version}, without the compiled recorder", "recording takes longer")
 
 
 def _java() -> Finding:

@@ -16,7 +16,7 @@ from framewire.wire import layout
 from framewire.wire.codec import encode
 from framewire.wire.message import Message
 
-__all__ = ["HOLES", "Contents", "Holes", "Mould", "PureHoles", "are_alike", "contents"]
+__all__ = ["COMPILED", "HOLES", "Contents", "Holes", "Mould", "PureHoles", "are_alike", "contents"]
 
 _EDITION = 1
 """That of ``_moulds.c`` which goes with this module."""
@@ -105,7 +105,10 @@ def _compiled() -> Holes | None:
     return _moulds.Holes(*HOLES) if _moulds.EDITION == _EDITION else None
 
 
-_holes: Holes = _compiled() or PureHoles()
+_compiled_holes = _compiled()
+COMPILED = _compiled_holes is not None
+"""Whether the compiled make is in use."""
+_holes: Holes = _compiled_holes or PureHoles()
 contents = _holes.contents
 """What is new in a message that fits a mould; None where a number is none."""
 
