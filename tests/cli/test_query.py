@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 
 import click
 import pytest
@@ -75,6 +76,44 @@ def test_no_recorded_text_reaches_the_terminal_as_it_is(lake):
     done = ask("select exception_text from flows where outcome = 'failed'", "--lake", lake)
     assert "\x1b" not in done.output
     assert r"\x1b[2J\x1b[31mred" in done.output
+
+
+def test_rows_that_are_too_wide_for_a_table_are_shown_one_below_the_other(lake):
+    done = ask("from flows order by flow", "--lake", lake)
+    assert done.exit_code == 0, done.output
+    lines = [line.split() for line in done.output.splitlines()]
+    assert [line for line in lines if line[:1] == ["row"]] == [["row", "1"], ["row", "2"], ["row", "3"]]
+    assert [line for line in lines if line[:1] == ["outcome"]] == [["outcome", each] for each in OUTCOMES]
+    assert ["exception_text", r"\x1b[2J\x1b[31mred"] in lines
+    assert [line[0] for line in lines[1 : lines.index([])] if line[0] in TABLES["flows"].names] == (
+        TABLES["flows"].names
+    )
+    assert done.output.endswith("3 rows; name fewer columns for a table\n")
+
+
+def test_the_same_rows_are_a_table_where_there_is_room(lake, monkeypatch):
+    columns = ", ".join(name for name in TABLES["flows"].names if name not in ("path", "slowest"))
+    monkeypatch.setenv("COLUMNS", "400")
+    done = ask(f"select {columns} from flows", "--lake", lake)  # noqa: S608 - names of our own
+    assert done.output.splitlines()[0].split() == columns.split(", ")
+    assert done.output.endswith("3 rows\n")
+
+
+@pytest.mark.parametrize(
+    ("columns", "shown"), [("i", 200), (", ".join(f"repeat('x', 30) as c{n}" for n in range(9)), 20)]
+)
+@pytest.mark.parametrize("limit", [None, 7])
+def test_the_first_rows_are_shown_and_that_there_are_more(lake, columns, shown, limit):
+    most = limit or shown
+    limited = () if limit is None else ("--limit", limit)
+    done = ask(f"select {columns} from range(300) as all_of(i)", "--lake", lake, *limited)  # noqa: S608 - same
+    assert f"… and more: these are the first {most} rows; --limit, --json or --csv" in done.output
+    rows = re.findall(r"^row \d+$|^ *\d+$", done.output, re.MULTILINE)
+    assert len(rows) == most
+
+
+def test_no_rows_of_many_columns_are_no_rows(lake):
+    assert ask("from losses", "--lake", lake).output == "0 rows\n"
 
 
 def test_rows_are_filed_under_their_day(lake):

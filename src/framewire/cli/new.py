@@ -50,7 +50,7 @@ def new(name: str, into: Path | None) -> None:
     click.echo(
         f"{target} is ready. Try:\n\n  cd {target}\n  make test\n  make rendezvous    # then, in other terminals:"
     )
-    click.echo("  make run\n  make ask")
+    click.echo("  make run\n  make ask\n  make lake          # what happened, as tables")
 
 
 def _write(path: Path, source: str, name: str, module: str) -> None:

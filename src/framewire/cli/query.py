@@ -5,21 +5,15 @@ from __future__ import annotations
 import csv
 import sys
 from collections.abc import Sequence
-from itertools import count, islice
+from itertools import count
 from typing import TYPE_CHECKING
 
 import click
 
-from framewire.cli.counts import counted
-
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from framewire.spark.asking import Answer
 
 __all__ = ["query"]
-
-_LONGEST_CELL = 400
 
 
 @click.command()
@@ -29,13 +23,16 @@ _LONGEST_CELL = 400
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values with a line of names.")
 @click.option("--tables", is_flag=True, help="List the tables with their columns and what they mean.")
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=200, show_default=True, help="Rows of the table that is shown."
+    "--limit", type=click.IntRange(min=1), help="Rows that are shown: 200, or 20 where a row takes many lines."
 )
-def query(sql: str | None, *, lake: str | None, as_json: bool, as_csv: bool, tables: bool, limit: int) -> None:
+def query(
+    sql: str | None, *, lake: str | None, as_json: bool, as_csv: bool, tables: bool, limit: int | None
+) -> None:
     """Ask a lake a question in SQL (DuckDB's), or, with "-", the question on the standard input.
 
     The tables of the lake can be read, and nothing else; nothing is ever written. Times are UTC. `at` is a word
-    of SQL: write "at". With --json and --csv all rows are written, however many.
+    of SQL: write "at". Rows that are too wide for a table are shown one below the other. With --json and --csv
+    all rows are written, however many.
 
     Example: framewire query "select outcome, count(*) from flows group by all" --lake lake/
     """
@@ -59,11 +56,13 @@ def query(sql: str | None, *, lake: str | None, as_json: bool, as_csv: bool, tab
         elif as_csv:
             _as_csv(answer)
         else:
-            _as_table(answer, limit)
+            from framewire.cli.answers import show  # noqa: PLC0415 - each display loads only what it needs
+
+            show(answer, limit)
 
 
 def _as_json(answer: Answer) -> None:
-    from framewire.cli.lakes import json_text  # noqa: PLC0415 - each display loads only what it needs
+    from framewire.cli.lakes import json_text  # noqa: PLC0415 - same
 
     names = _apart(answer.names)
     for row in answer.rows:
@@ -88,44 +87,6 @@ def _as_csv(answer: Answer) -> None:
     writer.writerow(map(told, answer.names))
     for row in answer.rows:
         writer.writerow(["" if value is None else told(value) for value in row])
-
-
-def _as_table(answer: Answer, limit: int) -> None:
-    from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - same
-    from rich.table import Table  # noqa: PLC0415 - same
-    from rich.text import Text  # noqa: PLC0415 - same
-
-    from framewire.cli.lakes import cell_text  # noqa: PLC0415 - same
-    from framewire.cli.tables import output  # noqa: PLC0415 - same
-
-    rows = list(islice(answer.rows, limit + 1))
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    for name, kind in zip(answer.names, answer.kinds, strict=True):
-        table.add_column(Text(cell_text(name)), justify="right" if kind in _NUMBERS else "left", overflow="fold")
-    for row in rows[:limit]:
-        table.add_row(*(_cell(value) for value in row))
-    console = output()
-    console.print(table)
-    if len(rows) > limit:
-        console.print(
-            Text(f"… and more: these are the first {limit:,} rows; --limit, --json or --csv", style="dim")
-        )
-    else:
-        console.print(Text(counted(len(rows), "row"), style="dim"))
-
-
-_NUMBERS = {"INTEGER", "BIGINT", "HUGEINT", "UBIGINT", "DOUBLE", "FLOAT", "SMALLINT", "TINYINT"}
-
-
-def _cell(value: object) -> Text:
-    from rich.text import Text  # noqa: PLC0415 - same
-
-    from framewire.cli.lakes import cell_text  # noqa: PLC0415 - same
-
-    if value is None:
-        return Text("null", style="dim")
-    text = cell_text(value)
-    return Text(text if len(text) <= _LONGEST_CELL else f"{text[: _LONGEST_CELL - 1]}…")
 
 
 def _list_tables(sql: str | None, *, as_json: bool) -> None:
