@@ -47,7 +47,9 @@ class Reader:
         self.terminals = {}
         self.said = ""
         paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        self.environment = os.environ | {"PATH": paths, "COLUMNS": "200"}
+        outer = {"MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "PYTEST_ADDOPTS", "PYTHON"}  # of `make PYTHON=… test`
+        mine = {name: value for name, value in os.environ.items() if name not in outer}
+        self.environment = mine | {"PATH": paths, "COLUMNS": "200"}
 
     def type(self, commands):
         """Run a block of commands, see how it ends, and stay where it leads."""
