@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framewire.report.wording import compact, count, part, short, short_names, span, tick
+from framewire._counts import counted
+from framewire.report.wording import compact, part, short, short_names, span, tick
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_large_numbers_fit_into_pictures(number, told):
 
 
 def test_one_is_told_as_one():
-    assert (count(1, "flow"), count(2, "flow"), count(None, "flow")) == ("1 flow", "2 flows", "0 flows")
+    assert (counted(1, "flow"), counted(2, "flow"), counted(None, "flow")) == ("1 flow", "2 flows", "0 flows")
 
 
 @given(st.text(), st.integers(min_value=2, max_value=80))

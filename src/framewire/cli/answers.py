@@ -15,7 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from framewire.cli.counts import counted
+from framewire._counts import counted
 from framewire.cli.lakes import cell_text
 from framewire.cli.tables import output
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
+from framewire._counts import counted
 from framewire.cli.capture_quantities import duration, size
-from framewire.cli.counts import counted
 
 __all__ = ["prune"]
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from framewire.cli.counts import counted
+from framewire._counts import counted
 from framewire.errors import UsageError
 
 __all__ = ["recover"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from framewire.cli.counts import counted
+from framewire._counts import counted
 from framewire.wire.explaining import printable
 from framewire.wire.message import readable
 

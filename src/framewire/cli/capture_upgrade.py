@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from framewire._counts import counted
+
 __all__ = ["upgrade"]
 
 
@@ -51,5 +53,8 @@ def upgrade(
         found = pipeline.upgrade(session, source, target, ttl_unit=ttl_unit, versions=dict(versions))
     finally:
         session.stop()
-    click.echo(f"{found.upgraded:,} messages upgraded, {found.kept:,} kept as they were, {found.refused:,} refused")
+    click.echo(
+        f"{counted(found.upgraded, 'message')} upgraded, {found.kept:,} kept as they were, "
+        f"{found.refused:,} refused"
+    )
     sys.exit(1 if found.refused else 0)

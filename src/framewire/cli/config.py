@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from framewire._counts import counted
+
 if TYPE_CHECKING:
     from framewire.config import Configuration, Option
 
@@ -41,8 +43,8 @@ def check(file: str | None, told: tuple[str, ...]) -> None:
         ring = found.keyring()
     where = "no file" if found.file is None else str(found.file)
     count = sum(found.is_told(option.key) for option, _, _ in found)
-    keys = "" if ring is None else f"; keys of {len(ring.domains)} domains"
-    click.echo(f"All is right: {where}, {count} options told{keys}.")
+    keys = "" if ring is None else f"; keys of {counted(len(ring.domains), 'domain')}"
+    click.echo(f"All is right: {where}, {counted(count, 'option')} told{keys}.")
 
 
 @config.command()

@@ -7,6 +7,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Protocol
 
+from framewire._counts import counted
 from framewire.cli.recordings import Recording
 from framewire.errors import BadSignature
 from framewire.wire import Message
@@ -100,7 +101,7 @@ class Tally:
             )
             if count
         ]
-        return f"{self.messages:,} messages" + (f": {', '.join(troubles)}" if troubles else "")
+        return counted(self.messages, "message") + (f": {', '.join(troubles)}" if troubles else "")
 
 
 def find(recording: Recording, *, ttl_unit: TtlUnit, longest: int | None, verifier: Verifier | None) -> Finding:

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from framewire._counts import counted
 from framewire.cli.live import Report, chosen, cluster_options, duration, row, table, view
 from framewire.node.reports import PendingStats
 from framewire.operation.observing import Observer, Seen
@@ -54,7 +55,7 @@ def _data(node: str, each: PendingStats) -> dict[str, Any]:
 
 
 def _table(total: int, waiting: list[tuple[str, PendingStats]], silent: list[str]) -> Any:
-    unheard = f"; {len(silent)} nodes do not tell" if silent else ""
+    unheard = f"; {counted(len(silent), 'node does', 'nodes do')} not tell" if silent else ""
     made = table("age>", "message", "asked by", "of", "now at", "flow", title=f"{total:,} open{unheard}")
     for node, each in waiting:
         row(made, duration(each.age), each.message, node, each.target, each.sent_to or "itself", each.flow)

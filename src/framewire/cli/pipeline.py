@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from framewire._counts import counted
 from framewire.cli.pipeline_compact import compact
 from framewire.cli.pipeline_prune import prune
 from framewire.cli.pipeline_status import status
@@ -122,7 +123,7 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[Batch], object]]:
         rate = batch.rows / batch.seconds if batch.seconds else 0.0
         behind = dt.datetime.now(dt.UTC) - batch.newest if batch.newest is not None else None
         lag = f", {str(behind).partition('.')[0]} behind" if behind is not None else ""
-        waiting.update(f"{segments:,} segments, {rows:,} rows, {rate:,.0f} rows/s{lag}")
+        waiting.update(f"{counted(segments, 'segment')}, {counted(rows, 'row')}, {rate:,.0f} rows/s{lag}")
 
     with console.status("reading captures") as waiting:
         yield show
@@ -135,10 +136,9 @@ def _tell(made: Summary) -> None:
 
     console = Console()
     late = f", {made.late:,} too late" if made.late else ""
-    took = f"{made.batches:,} batches in {made.seconds:,.1f} s"
-    console.print(
-        f"{made.rows:,} rows of {made.segments:,} segments in {took}; {made.quarantined:,} in quarantine{late}"
-    )
+    took = f"{counted(made.batches, 'batch', 'batches')} in {made.seconds:,.1f} s"
+    taken = f"{counted(made.rows, 'row')} of {counted(made.segments, 'segment')}"
+    console.print(f"{taken} in {took}; {made.quarantined:,} in quarantine{late}")
     if made.attention is None:
         return
     for name, rows in made.attention.as_dict().items():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from framewire._counts import counted
+
 __all__ = ["compact"]
 
 
@@ -29,4 +31,4 @@ def compact(*, lake: str, master: str | None) -> None:
             buckets = put_together(Lake.existing(spark, lake))
         finally:
             spark.stop()
-    click.echo(f"put the batches of {buckets:,} buckets together")
+    click.echo(f"put the batches of {counted(buckets, 'bucket')} together")

@@ -6,6 +6,7 @@ import datetime as dt
 
 import click
 
+from framewire._counts import counted
 from framewire.cli.capture_quantities import duration
 
 __all__ = ["prune"]
@@ -39,4 +40,4 @@ def prune(*, lake: str, keep: tuple[tuple[str, dt.timedelta], ...], dry_run: boo
         removed = pruned(lake, dict(keep), dry_run=dry_run)
     for each in removed:
         click.echo(f"{each.table} {each.day}")
-    click.echo(f"{'would remove' if dry_run else 'removed'} {len(removed):,} days of tables", err=True)
+    click.echo(f"{'would remove' if dry_run else 'removed'} {counted(len(removed), 'day')} of tables", err=True)

@@ -7,6 +7,8 @@ from dataclasses import asdict
 
 import click
 
+from framewire._counts import counted
+
 __all__ = ["status"]
 
 
@@ -35,8 +37,10 @@ def status(*, lake: str, as_json: bool) -> None:
     console = Console()
     newest = "nothing yet" if found.newest is None else f"up to {found.newest:%Y-%m-%d %H:%M:%S} UTC"
     late = f", {found.late:,} too late" if found.late else ""
-    console.print(f"{found.rows:,} rows in {found.batches:,} batches, {newest}{late}")
-    console.print(f"layout {found.layout}, {found.format}, buckets of {found.bucket_us // 60_000_000} minutes")
+    console.print(f"{counted(found.rows, 'row')} in {counted(found.batches, 'batch', 'batches')}, {newest}{late}")
+    console.print(
+        f"layout {found.layout}, {found.format}, buckets of {counted(found.bucket_us // 60_000_000, 'minute')}"
+    )
     table = Table(box=None, padding=(0, 2, 0, 0))
     for name in ("table", "files", "bytes", "from", "to"):
         table.add_column(name, justify="right" if name in ("files", "bytes") else "left")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import click
 
+from framewire._counts import counted
 from framewire.cli.capture_quantities import moment
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _show(messages: Iterator[Recorded], *, as_json: bool) -> None:
             click.echo("…")
     if as_json:
         return
-    click.echo(f"{counts.total():,} messages over {last:,.1f} s would be sent; nothing was:")
+    click.echo(f"{counted(counts.total(), 'message')} over {last:,.1f} s would be sent; nothing was:")
     for name, count in counts.most_common():
         click.echo(f"{count:>10,}  {cell_text(name)}")
     for why, count in refused.most_common():

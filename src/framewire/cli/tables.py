@@ -19,7 +19,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
-from framewire.cli.counts import counted
+from framewire._counts import counted
 from framewire.cli.findings import Finding, SignatureState
 from framewire.wire import Message
 from framewire.wire.explaining import FrameNote, Part, printable
@@ -56,7 +56,7 @@ def frame_view(finding: Finding, *, width: int, full: bool) -> RenderableType:
     if shown:
         parts += [Text(), _table(shown, narrow=width < _NARROW, full=full)]
     if hidden := len(notes) - len(shown):
-        parts.append(Padding(Text(f"… {hidden:,} more frames; --full shows them", style=_FAINT), (0, 1)))
+        parts.append(Padding(Text(f"… {counted(hidden, 'more frame')}; --full shows them", style=_FAINT), (0, 1)))
     below = [Text(f"✗ {complaint}", style=_BAD) for complaint in _complaints(finding)]
     below += [Text(f"  {hint}", style="yellow") for hint in _hints(finding)]
     if below:

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from framewire._counts import counted
 from framewire.cli.letters import Letter, letter, letter_options
 from framewire.cli.live import chosen, cluster_options, duration, join, row, table
 from framewire.errors import MessageError, NoRoute
@@ -142,9 +143,8 @@ async def _would_go(observer: Observer, message: str, node: str | None) -> list[
             {str(known) for each in nodes for known in each.handles if known.identity == wanted.identity}
         )
         hint = f" Known: {', '.join(alike)}." if alike else ""
-        raise NoRoute(
-            f"nobody {'there ' if node else ''}handles {wanted}; {len(among)} nodes were looked at.{hint}"
-        )
+        looked = counted(len(among), "node was", "nodes were")
+        raise NoRoute(f"nobody {'there ' if node else ''}handles {wanted}; {looked} looked at.{hint}")
     found = []
     for seen in await observer.look(handling):
         actors = [] if seen.stats is None else seen.stats.actors

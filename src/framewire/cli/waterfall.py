@@ -13,7 +13,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from framewire.cli.counts import counted
+from framewire._counts import counted
 from framewire.cli.lakes import cell_text
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from framewire._counts import counted
 from framewire.dashboard.elements import Cell, Column, Rows, block, text
 from framewire.dashboard.showing import bytes_text, shown
 from framewire.wire.explaining import Explanation, FrameNote, explain
@@ -54,10 +55,10 @@ def _summary(found: Explanation, frames: Sequence[bytes], signature: str) -> str
         parts += [
             shown(message.message_id),
             message.distribution.name.lower(),
-            f"{message.hops} hops",
+            counted(message.hops, "hop"),
             signed + domain,
         ]
-    return " · ".join([*parts, f"{len(frames):,} frames, {bytes_text(sum(map(len, frames)))}"])
+    return " · ".join([*parts, f"{counted(len(frames), 'frame')}, {bytes_text(sum(map(len, frames)))}"])
 
 
 def _telling(notes: Sequence[FrameNote]) -> list[FrameNote]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 
+from framewire._counts import counted
 from framewire.dashboard.graph import (
     MOST_NODES,
     Address,
@@ -147,7 +148,7 @@ def _by_message(sending: Sending | None) -> str:
 def _awaited(asks: list[PendingStats]) -> str:
     if not asks:
         return ""
-    return f"{count(len(asks))} open asks, the oldest {shown(asks[0].message, 60)} for {span(asks[0].age)}"
+    return f"{counted(len(asks), 'open ask')}, the oldest {shown(asks[0].message, 60)} for {span(asks[0].age)}"
 
 
 def _recorded(edge: Edge | None) -> str:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from framewire._counts import counted
 from framewire.history import OUTCOMES, LatencyCourse, LatencyPoint, OutcomeCourse, OutcomePoint
 from framewire.report.axes import value_scale
 from framewire.report.frame import WIDTH, ChartFrame, drawing, legend
 from framewire.report.markup import Element, el
-from framewire.report.wording import amount, count, moment, span, tick
+from framewire.report.wording import amount, moment, span, tick
 
 __all__ = ["latency_chart", "outcome_chart"]
 
@@ -124,7 +125,7 @@ def _hops(course: LatencyCourse, frame: ChartFrame) -> list[Element]:
 
 def _tip(point: LatencyPoint) -> str:
     quick = f"p50 {span(point.p50_us)}, p95 {span(point.p95_us)}, p99 {span(point.p99_us)}"
-    return f"{moment(point.at)}: {count(point.hops, 'message')}, {quick}"
+    return f"{moment(point.at)}: {counted(point.hops, 'message')}, {quick}"
 
 
 def outcome_chart(course: OutcomeCourse, *, name: str = "outcomes") -> Element:
@@ -162,7 +163,7 @@ def _column(
             continue
         top, bottom = frame.y(place(below + number)), frame.y(place(below))
         below += number
-        tip = f"{moment(point.at)}: {amount(number)} of {count(point.flows.all, 'flow')} {outcome}"
+        tip = f"{moment(point.at)}: {amount(number)} of {counted(point.flows.all, 'flow')} {outcome}"
         parts.append(
             el(
                 "rect",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
+from framewire._counts import counted
 from framewire.history import Edge
 from framewire.report.facts import Facts
-from framewire.report.wording import amount, count, part, short, short_names, span
+from framewire.report.wording import amount, part, short, short_names, span
 
 __all__ = ["Finding", "findings"]
 
@@ -41,13 +42,13 @@ def _flows(facts: Facts) -> Finding | None:
     if not flows.all:
         return None
     if not flows.wrong:
-        still = f"; {count(flows.open, 'is', 'are')} still open" if flows.open else ""
+        still = f"; {counted(flows.open, 'is', 'are')} still open" if flows.open else ""
         return Finding(f"No flow failed, expired or died{still}.")
     kinds = [f"{amount(flows.of(name))} {name}" for name in ("failed", "expired", "dead") if flows.of(name)]
     named = Counter(flow.exception for flow in facts.wrong.flows if flow.exception)
     commonest = f" Among the newest, {short(named.most_common(1)[0][0], 48)} is the commonest." if named else ""
     return Finding(
-        f"{count(flows.wrong, 'flow')} of {amount(flows.all)} ({part(flows.wrong, flows.all)}) went wrong: "
+        f"{counted(flows.wrong, 'flow')} of {amount(flows.all)} ({part(flows.wrong, flows.all)}) went wrong: "
         f"{', '.join(kinds)}.{commonest}",
         wrong=True,
     )
@@ -64,7 +65,7 @@ def _losses(facts: Facts) -> Finding | None:
         most = "most of them " if len(facts.losses.rows) > 1 else ""
         where = f", {most}from {names[worst.sender]} to {names[worst.receiver]} ({amount(worst.losses)})"
     verb = "was" if lost == 1 else "were"
-    told = f"{amount(lost)} of {count(sent, 'message')} between nodes {verb} lost"
+    told = f"{amount(lost)} of {counted(sent, 'message')} between nodes {verb} lost"
     return Finding(f"{told}{where}; that is {part(lost, sent)}.", wrong=True)
 
 
@@ -74,7 +75,7 @@ def _handlers(facts: Facts) -> Finding | None:
         return None
     node = short_names({failing.node})[failing.node]
     return Finding(
-        f"Handlers raised {count(facts.summary.failed, 'time')}; of the busiest, {short(failing.message, 48)} on "
+        f"Handlers raised {counted(facts.summary.failed, 'time')}; of the busiest, {short(failing.message, 48)} on "
         f"{node} most often: {amount(failing.failed)} of {amount(failing.delivered)}.",
         wrong=True,
     )
@@ -85,9 +86,11 @@ def _signatures(facts: Facts) -> Finding | None:
     unknown = facts.summary.signatures.get("unknown_domain", 0)
     if not wrong and not unknown:
         return None
-    parts = [f"{count(wrong, 'recorded message has', 'recorded messages have')} a wrong signature"] if wrong else []
+    parts = (
+        [f"{counted(wrong, 'recorded message has', 'recorded messages have')} a wrong signature"] if wrong else []
+    )
     known = "is of a domain whose key was not there", "are of a domain whose key was not there"
-    parts += [f"{count(unknown, *known)}"] if unknown else []
+    parts += [f"{counted(unknown, *known)}"] if unknown else []
     return Finding(f"{'; '.join(parts)}.", wrong=bool(wrong))
 
 
@@ -97,7 +100,7 @@ def _quarantine(facts: Facts) -> Finding | None:
         return None
     named = [short(group.error, 40) for group in facts.quarantine.rows[:3]]
     why = f" ({', '.join(named)})" if named else ""
-    return Finding(f"{count(number, 'recorded row is', 'recorded rows are')} no message{why}.", wrong=True)
+    return Finding(f"{counted(number, 'recorded row is', 'recorded rows are')} no message{why}.", wrong=True)
 
 
 def _slowest(facts: Facts) -> Finding | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from framewire._counts import counted
 from framewire.history import OUTCOMES, Flow
 from framewire.report.markup import Element, el
 from framewire.report.waterfall import waterfall_picture
-from framewire.report.wording import count, moment, short, short_names, span
+from framewire.report.wording import moment, short, short_names, span
 from framewire.spark.legs import Story
 
 __all__ = ["flow_articles"]
@@ -28,7 +29,7 @@ def _article(name: str, flow: Flow, story: Story | None) -> Element:
     origin = short_names({flow.origin})[flow.origin] if flow.origin else "an unknown node"
     facts = (
         f" · {moment(flow.started_at)} UTC · from {origin} · {span(flow.duration_us)} · "
-        f"{count(flow.messages, 'message')} on {count(flow.nodes, 'node')}"
+        f"{counted(flow.messages, 'message')} on {counted(flow.nodes, 'node')}"
     )
     said = None
     if flow.exception:

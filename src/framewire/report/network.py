@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from framewire._counts import counted
 from framewire.history import Edge, Node, Topology
 from framewire.report.frame import WIDTH, drawing
 from framewire.report.layout import Place, ring, ring_order
 from framewire.report.markup import Element, el
 from framewire.report.palette import TROUBLES, trouble
-from framewire.report.wording import amount, compact, count, part, short, short_names, span
+from framewire.report.wording import amount, compact, part, short, short_names, span
 
 __all__ = ["MOST_NODES", "topology_picture"]
 
@@ -46,7 +47,7 @@ def topology_picture(topology: Topology, *, name: str = "topology") -> Element:
     edges = [_edge(edge, drawn) for edge in sorted(drawn.edges, key=lambda edge: edge.traffic.trouble_rate)]
     labels = _labels(drawn) if len(drawn.edges) <= _LABELLED_EDGES else []
     worst = max(drawn.edges, key=lambda edge: edge.traffic.trouble_rate, default=None)
-    about = f"{count(len(drawn.nodes), 'node')} and {count(len(drawn.edges), 'edge')} between them. "
+    about = f"{counted(len(drawn.nodes), 'node')} and {counted(len(drawn.edges), 'edge')} between them. "
     if worst is not None and worst.traffic.trouble_rate:
         about += f"Most went wrong {_told(worst, drawn)}."
     return drawing(
@@ -148,7 +149,7 @@ def _told(edge: Edge, drawn: _Drawn) -> str:
 
 def _figures(edge: Edge) -> str:
     told = edge.traffic
-    parts = [count(told.sent, "message"), f"half within {span(told.p50_us)}", f"95 % within {span(told.p95_us)}"]
+    parts = [counted(told.sent, "message"), f"half within {span(told.p50_us)}", f"95 % within {span(told.p95_us)}"]
     parts += [f"{amount(told.errors)} in error ({part(told.errors, told.received)})"] if told.errors else []
     parts += [f"{amount(told.lost)} lost ({part(told.lost, told.sent)})"] if told.lost else []
     return ", ".join(parts)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 import hashlib
 
+from framewire._counts import counted
 from framewire._version import __version__
 from framewire.report.facts import Facts
 from framewire.report.findings import findings
 from framewire.report.markup import Element, el, written
 from framewire.report.sections import Section, sections
 from framewire.report.stylesheet import page_styles
-from framewire.report.wording import amount, count, part, period, short, span
+from framewire.report.wording import amount, part, period, short, span
 
 __all__ = ["report_page"]
 
@@ -53,7 +54,7 @@ def _header(facts: Facts, title: str, told: list[Section]) -> Element:
     when = "Nothing is known of this time."
     if summary.first is not None and summary.last is not None:
         length = span((summary.last - summary.first).total_seconds() * 1_000_000)
-        when = f"{period(summary.first, summary.last)} · {length} · {count(summary.nodes, 'node')}"
+        when = f"{period(summary.first, summary.last)} · {length} · {counted(summary.nodes, 'node')}"
     points = [
         el("li", each.text, class_="wrong" if each.wrong else None, data_sign="✗" if each.wrong else "·")
         for each in findings(facts)
@@ -93,7 +94,7 @@ def _figures(facts: Facts) -> Element:
         ("Half of them within", span(told.p50_us), f"95 % within {span(told.p95_us)}", False),
         ("Messages recorded", amount(told.rows), f"{amount(told.sent)} from node to node", False),
         ("Lost", amount(told.lost), f"{part(told.lost, told.sent)} of those", bool(told.lost)),
-        ("Dead letters", amount(told.dead), f"handlers raised {count(told.failed, 'time')}", bool(told.dead)),
+        ("Dead letters", amount(told.dead), f"handlers raised {counted(told.failed, 'time')}", bool(told.dead)),
         (
             "Wrong signatures",
             amount(told.refused),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from framewire._counts import counted
 from framewire.report.axes import value_scale
 from framewire.report.frame import WIDTH, drawing
 from framewire.report.markup import Element, el
-from framewire.report.wording import count, short, short_names, span, tick
+from framewire.report.wording import short, short_names, span, tick
 from framewire.spark.legs import Leg, Story
 
 __all__ = ["MOST_LEGS", "waterfall_picture"]
@@ -26,12 +27,12 @@ def waterfall_picture(story: Story, *, name: str, legs: int = MOST_LEGS) -> Elem
     length = max(story.ended - story.began, 1.0)
     names = short_names({name for leg in shown for name in (leg.from_name, leg.to_name)})
     rows = [row for number, leg in enumerate(shown) for row in _row(leg, number, story.began, length, names)]
-    more = [el("text", f"… and {count(left, 'more', 'more')}", x=0, y=height - 8, class_="key")] if left else []
+    more = [el("text", f"… and {counted(left, 'more', 'more')}", x=0, y=height - 8, class_="key")] if left else []
     wrong = sum(_went_wrong(leg) for leg in story.legs)
     flow, outcome = short(story.facts["flow"], 40), story.facts["outcome"] or "open"
     return drawing(
         name,
-        f"{count(len(story.legs), 'message')} within {span(length)}; {wrong} of them went wrong. Thin lines are "
+        f"{counted(len(story.legs), 'message')} within {span(length)}; {wrong} of them went wrong. Thin lines are "
         f"time on the way, dotted lines waiting, blocks work.",
         height,
         _times(length, height - (24 if left else 6)),

@@ -11,7 +11,6 @@ __all__ = [
     "amount",
     "clock",
     "compact",
-    "count",
     "day",
     "moment",
     "part",
@@ -25,11 +24,6 @@ __all__ = [
 _LONGEST = 64
 _SHORTEST_NAME = 8
 _LONGEST_NAME = 18
-
-
-def count(number: int | None, what: str, many: str | None = None) -> str:
-    """1 flow, 2 flows."""
-    return f"{number or 0:,} {what if number == 1 else many or what + 's'}"
 
 
 def amount(number: int | None) -> str:

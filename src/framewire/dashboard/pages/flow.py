@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from framewire._counts import counted
 from framewire.dashboard.answering import answered, no_lake
 from framewire.dashboard.board import Board
 from framewire.dashboard.drawings import TONES, Waterfall
@@ -135,7 +136,7 @@ def _messages(board: Board, story: Story, told: Told, wanted: str) -> None:
     legs = story.legs[:_MOST_LEGS]
     more = len(story.legs) - len(legs) + story.left_out
     picked = _first(legs, wanted)
-    with section("Waterfall", f"{len(legs):,} messages" + (f", and {more:,} more" if more else "")):
+    with section("Waterfall", counted(len(legs), "message") + (f", and {more:,} more" if more else "")):
         drawn = Waterfall(story, legs, picked)
     panel = block("div", "fw-main-part", aria_live="polite")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from framewire._counts import counted
 from framewire.dashboard.board import Board
 from framewire.dashboard.drawings import fate_of
 from framewire.dashboard.elements import block, link, text
@@ -81,7 +82,7 @@ def _row(board: Board, row: Recorded) -> None:
         _body(board, row)
         if row.frames:
             with block("details"):
-                text("summary", f"{len(row.frames):,} frames")
+                text("summary", counted(len(row.frames), "frame"))
                 frame_view(
                     row.message, row.frames, bodies=board.bodies is not None, signature=row.signature_state or ""
                 )

@@ -11,6 +11,7 @@ import logging
 
 from nicegui import ui
 
+from framewire._counts import counted
 from framewire.dashboard.answering import answered
 from framewire.dashboard.board import Board
 from framewire.dashboard.elements import block, text
@@ -88,7 +89,9 @@ class _View:
         self._number = look.number
         drawing = drawn_live(look, _where, self._picked, self._recorded, self._places)
         self._graph.show(drawing)
-        self._left_out.set_text(f"{drawing.left_out:,} more nodes are not drawn." if drawing.left_out else "")
+        self._left_out.set_text(
+            f"{counted(drawing.left_out, 'more node is', 'more nodes are')} not drawn." if drawing.left_out else ""
+        )
         self._trouble.clear()
         with self._trouble:
             if look.problem:
