@@ -22,9 +22,9 @@ from framewire.cli.tables import output
 if TYPE_CHECKING:
     from framewire.spark.asking import Answer
 
-__all__ = ["MOST_LINES", "MOST_ROWS", "show"]
+__all__ = ["show"]
 
-MOST_LINES, MOST_ROWS = 200, 20
+_MOST_LINES, _MOST_ROWS = 200, 20
 """What is shown without a limit: lines of a table, or rows one below the other, with a line for each column."""
 _LONGEST_CELL = 400
 _READABLE = 20
@@ -38,13 +38,13 @@ def show(answer: Answer, limit: int | None) -> None:
     """Write the first rows of an answer to the standard output, and how many there are."""
     console = output()
     names = [Text(cell_text(name)) for name in answer.names]
-    most = limit or MOST_LINES
+    most = limit or _MOST_LINES
     rows = [[_cell(value) for value in row] for row in islice(answer.rows, most + 1)]
     fits = _fits(console.width, [names, *rows[:most]])
     if fits:
         console.print(_table(names, answer.kinds, rows[:most]))
     else:
-        most = limit or MOST_ROWS
+        most = limit or _MOST_ROWS
         _list_rows(console, names, rows[:most])
     told = [counted(len(rows), "row")]
     if len(rows) > most:
