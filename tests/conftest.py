@@ -25,3 +25,8 @@ def pytest_collection_finish():
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_sessionfinish():
+    """Give it back, so that libraries do not hold it to be leaked when the interpreter ends."""
+    gc.unfreeze()
