@@ -86,11 +86,11 @@ def _signatures(facts: Facts) -> Finding | None:
     unknown = facts.summary.signatures.get("unknown_domain", 0)
     if not wrong and not unknown:
         return None
-    parts = (
-        [f"{counted(wrong, 'recorded message has', 'recorded messages have')} a wrong signature"] if wrong else []
-    )
-    known = "is of a domain whose key was not there", "are of a domain whose key was not there"
-    parts += [f"{counted(unknown, *known)}"] if unknown else []
+    parts = []
+    if wrong:
+        parts.append(f"{counted(wrong, 'recorded message has', 'recorded messages have')} a wrong signature")
+    if unknown:
+        parts.append(f"{counted(unknown, 'is', 'are')} of a domain whose key was not there")
     return Finding(f"{'; '.join(parts)}.", wrong=bool(wrong))
 
 
