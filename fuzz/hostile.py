@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import zmq
+from fuzz import forging, zmtp
 from fuzz.wire import mutated, seeds
 
 from framewire.cluster import service
@@ -65,13 +66,6 @@ class Bad:
 
 
 Attack = Callable[[random.Random, Targets, float], Bad]
-
-_GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + b"\0" + bytes(31)
-
-
-def _ready(kind: bytes) -> bytes:
-    body = b"\x05READY" + b"\x0bSocket-Type" + struct.pack(">I", len(kind)) + kind
-    return b"\x04" + bytes([len(body)]) + body
 
 
 @contextlib.contextmanager
@@ -198,7 +192,7 @@ def half_handshakes(rng: random.Random, targets: Targets, until: float) -> Bad:
         stack = contextlib.ExitStack()
         with contextlib.suppress(OSError):
             made = stack.enter_context(_tcp(rng.choice(targets.all)))
-            hello = _GREETING + _ready(rng.choice((b"DEALER", b"ROUTER", b"SUB", b"NONSENSE")))
+            hello = zmtp.GREETING + zmtp.ready(rng.choice((b"DEALER", b"ROUTER", b"SUB", b"NONSENSE")))
             if rng.random() < 0.3:
                 hello = rng.randbytes(rng.randrange(1, 200))
             made.sendall(hello[: rng.randrange(1, len(hello) + 1)])
@@ -215,7 +209,7 @@ def slow_senders(rng: random.Random, targets: Targets, until: float) -> Bad:
     """A message that comes byte by byte, and its end never."""
     while time.monotonic() < until:
         with contextlib.suppress(OSError), _tcp(rng.choice((targets.front, targets.inbox))) as made:
-            made.sendall(_GREETING + _ready(b"DEALER"))
+            made.sendall(zmtp.GREETING + zmtp.ready(b"DEALER"))
             for byte in b"\x01\x40" + rng.randbytes(60):
                 if time.monotonic() > until:
                     break
@@ -230,7 +224,7 @@ def huge_frames(rng: random.Random, targets: Targets, until: float) -> Bad:
     while time.monotonic() < until:
         size = rng.choice((2**62, 2**40, 2**31, 300 << 20, 20 << 20))
         with contextlib.suppress(OSError), _tcp(rng.choice((targets.front, targets.inbox))) as made:
-            made.sendall(_GREETING + _ready(b"DEALER") + b"\x02" + struct.pack(">Q", size))
+            made.sendall(zmtp.GREETING + zmtp.ready(b"DEALER") + b"\x02" + struct.pack(">Q", size))
             made.sendall(rng.randbytes(65_536))
             time.sleep(0.02)
         with _zmq(zmq.DEALER) as dealer:
@@ -242,6 +236,55 @@ def huge_frames(rng: random.Random, targets: Targets, until: float) -> Bad:
     return bad
 
 
+def claimed_numbers(rng: random.Random, targets: Targets, until: float) -> Bad:
+    """Connections that claim the numbers of others as their names, beside some that need a number."""
+    held: list[zmtp.Peer] = []
+    while time.monotonic() < until:
+        for name in (b"\0" + rng.randbytes(4), b"\0" + rng.randbytes(rng.randrange(250)), None):
+            with contextlib.suppress(OSError):
+                held.append(zmtp.connect(rng.choice((targets.front, targets.inbox)), identity=name))
+        while len(held) > 20:
+            held.pop(0).close()
+        time.sleep(0.02)
+    for peer in held:
+        peer.close()
+    return Bad()
+
+
+def forged_announcements(rng: random.Random, targets: Targets, until: float) -> Bad:
+    """Nodes that are not there, at addresses that are none of theirs, who come, have much and go."""
+    bad = Bad()
+    with zmtp.connect(targets.front, identity=b"forger") as forger:
+        while time.monotonic() < until:
+            # Not where something is published: what is no heartbeat would be heard, and counted, once more.
+            node = b"forged %d" % rng.randrange(50)
+            uri = rng.choice((targets.front, targets.inbox, "tcp://127.0.0.1:1"))
+            messages = [b"forged.%d" % rng.randrange(1000) for _ in range(rng.randrange(200))]
+            routes = [(b"\1" + rng.randbytes(4), messages)]
+            for frames in (
+                forging.announcement(node, uri, health=uri, interval=rng.random() - 0.5, routes=routes),
+                forging.asks_for_routes(node, uri, rng.choice(messages or [b"x"])),
+                forging.withdrawal(node, uri, routes),
+                *([forging.farewell(node, uri)] if rng.random() < 0.3 else []),
+            ):
+                forger.send(frames)
+                bad.note([b"forger", *frames], doubtful=True)
+            time.sleep(0.02)
+    return bad
+
+
+def needless_topics(rng: random.Random, targets: Targets, until: float) -> Bad:
+    """Listeners that subscribe to what nobody publishes, and say what nobody hears."""
+    while time.monotonic() < until:
+        place = rng.choice((targets.health, targets.broadcast, targets.relay))
+        with contextlib.suppress(OSError), zmtp.connect(place, b"SUB") as listener:
+            for _ in range(100):
+                listener.send([b"\1" + rng.randbytes(rng.randrange(600))])
+                listener.send([rng.randbytes(20), b"hello"])
+        time.sleep(0.05)
+    return Bad()
+
+
 ATTACKS: tuple[Attack, ...] = (
     broken_messages,
     broken_service_messages,
@@ -250,4 +293,7 @@ ATTACKS: tuple[Attack, ...] = (
     half_handshakes,
     slow_senders,
     huge_frames,
+    claimed_numbers,
+    forged_announcements,
+    needless_topics,
 )

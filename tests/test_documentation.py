@@ -106,6 +106,19 @@ def test_every_guarantee_has_a_test_that_exists():
             assert f"def {test}" in (ROOT / "tests" / file).read_text(), (file, test)
 
 
+def test_every_attack_of_the_threat_model_has_tests_that_exist():
+    page = (ROOT / "docs" / "security.md").read_text()
+    table = page.partition("## Attacks")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert rows
+    for attack, *outcomes, shown_by in rows:
+        assert len(outcomes) == 3, attack
+        tests = re.findall(r"`([\w/]+\.py)::(\w+)`", shown_by)
+        assert tests, attack
+        for file, test in tests:
+            assert f"def {test}(" in (ROOT / "tests" / file).read_text(), (file, test)
+
+
 def test_the_public_names_are_there_and_what_type_checkers_see():
     assert framewire.__all__ == sorted(framewire.__all__)
     assert all(hasattr(framewire, name) for name in framewire.__all__)

@@ -9,7 +9,8 @@
     │   ├── NoRoute                   nobody handles it
     │   ├── Expired (TimeoutError)    its time was over before the answer came
     │   ├── Unreachable               the node that should handle it is gone
-    │   ├── Overloaded                its receiver has no room for it
+    │   ├── Overloaded                its receiver has no room or no time for it; when to try again
+    │   ├── Deadlock                  an ask that could only be answered after itself
     │   └── NodeStopped               this node, or the handling one, is shutting down
     └── UsageError (ValueError)       the caller asked for something that cannot be
         └── ConfigError               a configuration is wrong; lists every problem at once
@@ -26,6 +27,7 @@ __all__ = [
     "BadBody",
     "BadSignature",
     "ConfigError",
+    "Deadlock",
     "Expired",
     "FramewireError",
     "MessageError",
@@ -140,7 +142,20 @@ class Unreachable(MessageError):  # noqa: N818
 
 
 class Overloaded(MessageError):  # noqa: N818
-    """The receiver's queue is full, and its policy is not to wait."""
+    """The receiver has no room for the message, or cannot handle it in the time that it has left.
+
+    ``retry_after`` is how many seconds a caller should stay away, where that is known.
+    """
+
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if self.retry_after is None else f"{text}; try again after {self.retry_after:.2f} s"
+
+
+class Deadlock(MessageError):  # noqa: N818
+    """An ask waits for an actor that waits for the ask. The text names the actors in between."""
 
 
 class NodeStopped(MessageError):  # noqa: N818

@@ -38,10 +38,10 @@ def free_ports(count):
 class Told:
     """A process that answers lines with lines of JSON."""
 
-    def __init__(self, module, *arguments, environment=()):
+    def __init__(self, module, *arguments, environment=(), inside=()):
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the process
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, *arguments],
+            [*inside, sys.executable, "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
@@ -103,10 +103,11 @@ class Told:
 class Members:
     """Nodes by name. One that is started again is another node: its number, and so its journal, is a new one.
 
-    Without a ``folder`` there are no journals.
+    Without a ``folder`` there are no journals. ``inside`` is what a process is started with.
     """
 
-    def __init__(self, folder, *, seed=0, signed=True, environment=None, **settings):
+    def __init__(self, folder, *, seed=0, signed=True, environment=None, inside=(), **settings):
+        self._inside = inside
         self._folder = Path(folder) if folder else None
         self._seed = seed
         self._environment = {**(environment or {}), **({"CHAOS_KEY": secrets.token_hex(32)} if signed else {})}
@@ -128,7 +129,9 @@ class Members:
             "node": {**self.settings, **(node or {})},
             **options,
         }
-        started = Told("tests.chaos.member_process", json.dumps(told), environment=self._environment)
+        started = Told(
+            "tests.chaos.member_process", json.dumps(told), environment=self._environment, inside=self._inside
+        )
         self.identities[name] = identity
         self.processes[name] = started
 
@@ -191,7 +194,8 @@ class Members:
 class Server:
     """A rendezvous server as a process, always at the same address."""
 
-    def __init__(self, port, *, partners=(), heartbeat=1.0):
+    def __init__(self, port, *, partners=(), heartbeat=1.0, inside=()):
+        self._inside = inside
         self.uri = f"tcp://127.0.0.1:{port}"
         self._command = (
             "framewire",
@@ -207,7 +211,7 @@ class Server:
         self._command += (f"--partner={partner.uri}",)
 
     def start(self):
-        self.process = Told(*self._command)
+        self.process = Told(*self._command, inside=self._inside)
         deadline = time.monotonic() + PATIENT
         while "listening at" not in self.process.errors():
             assert time.monotonic() < deadline, "the server does not begin"

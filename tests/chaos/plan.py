@@ -11,6 +11,10 @@ NODES = ("a", "b", "c", "d", "e")
 SERVERS = ("left", "right")
 PROCESSES = {"kill": 3, "stop": 3, "drain": 2}
 """What may be done to a node, and how often beside the rest; a server is only killed or stopped."""
+NAMES = "names"
+"""Where the name server falls silent."""
+STRANGERS = "strangers"
+"""Who attack all nodes and servers."""
 LINKS = {"cut": 3, "hold": 3, "delay": 2, "damage": 2}
 _REST = 4.0
 """Seconds that are reckoned for a round besides its faults: to find together, and some peace."""
@@ -71,6 +75,10 @@ def _fault(chance):
         return Fault(_of(chance, PROCESSES), chance.choice(NODES), begins, seconds)
     if what < 0.5:
         return Fault(chance.choice(("kill", "stop")), chance.choice(SERVERS), begins, seconds)
+    if what < 0.6:
+        return Fault("silence", NAMES, begins, seconds)
+    if what < 0.7:
+        return Fault("attack", STRANGERS, begins, seconds)
     kind = _of(chance, LINKS)
     amount = {"delay": chance.uniform(0.05, 1.5), "damage": chance.uniform(0.1, 0.6)}.get(kind, 0.0)
     return Fault(kind, chance.choice(sorted(ways())), begins, seconds, amount)

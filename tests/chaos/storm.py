@@ -21,6 +21,10 @@ class Report:
     rate: float
     faults: Counter = field(default_factory=Counter)
     damaged: int = 0
+    names: str = ""
+    """What became of the name server."""
+    strangers: Counter = field(default_factory=Counter)
+    """What strangers have done."""
     recoveries: list = field(default_factory=list)
     """Each as (the faults of the round, seconds)."""
     account: Account = field(default_factory=Account)
@@ -33,6 +37,8 @@ class Report:
             f"seed {self.seed}, {self.seconds:.0f} s, {self.rate:g} asks a second of each node",
             "faults:    " + ", ".join(f"{count} {kind}" for kind, count in sorted(self.faults.items())),
             f"           {self.damaged} pieces damaged on the way",
+            f"names:     {self.names}",
+            "strangers: " + ", ".join(f"{count} {what}" for what, count in self.strangers.items()),
             f"asks:      {self.account.asks}",
             *(f"           {count:7} {what}" for what, count in self.account.outcomes.most_common()),
             f"           waited at most {self.account.longest:.2f} s beyond a timeout",
@@ -45,20 +51,23 @@ class Report:
         return "\n".join(lines)
 
 
-def run(seed, seconds, *, rate=20.0, tell=lambda _: None):
-    """Let a storm pass over a town; ``tell`` is called with a line for every round."""
+def run(seed, seconds, *, rate=20.0, plan=None, tell=lambda _: None):
+    """Let a storm pass over a town, by its seed or a ``plan``; ``tell`` is called with a line for every round."""
     report = Report(seed, seconds, rate)
     with tempfile.TemporaryDirectory(prefix="framewire-chaos-") as folder:
         town = Town(folder, seed=seed, rate=rate)
         try:
             town.open()
-            for faults in rounds(seed, seconds):
+            for faults in rounds(seed, seconds) if plan is None else plan:
                 _round(town, faults, report, tell)
             left = town.members.quiet()
             report.problems += [f"{count} promises are open at {name}" for name, count in left.items() if count]
             for counts in town.members.counts().values():
                 report.dead.update(counts)
             report.damaged = town.damaged
+            town.names.speak()
+            report.names = str(town.names)
+            report.strangers.update(town.strangers)
         finally:
             town.close()
         killed = town.members.killed

@@ -10,6 +10,7 @@ from tests.node.running import eventually, run
 
 import framewire as fw
 from framewire.cluster import parting
+from framewire.cluster.channel import open_channel
 from framewire.cluster.parting import Partings
 
 QUESTION = fw.MessageId(b"test.question")
@@ -45,14 +46,17 @@ class Blocked:
 def blocked(node):
     """Let nothing leave a node, so that it waits."""
     links = node._transport._links
-    channel, links._channel = links._channel, Blocked()
-    try:
+    channels = {link: link.channel for link in links._links.values()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("framewire.cluster.links.open_channel", lambda *_: Blocked())
+        for link in channels:
+            link.channel = Blocked()
         yield links
-    finally:
-        links._channel = channel
+    for link in links._links.values():
+        link.channel = channels.get(link) or open_channel(link.socket)
 
 
-def test_what_comes_to_a_node_after_it_has_said_that_it_leaves_is_passed_on(monkeypatch):
+def test_what_comes_to_a_node_after_it_has_said_that_it_leaves_is_answered(monkeypatch):
     monkeypatch.setattr(parting, "_HEARD", 2.0)
 
     async def main(server):
@@ -63,12 +67,12 @@ def test_what_comes_to_a_node_after_it_has_said_that_it_leaves_is_passed_on(monk
             await handled_by(2, asker, other, leaving)
             asker._router.peer_unregistered = lambda *_: None  # it does not hear of it
             stopping = asyncio.create_task(leaving.stop())
-            await eventually(lambda: not list(leaving._router.table.all_here(QUESTION)))
+            await handled_by(1, other)
             assert not stopping.done()
             asked = [asker.hub.ask(Question("who"), Answer) for _ in range(20)]
-            assert {answer.text for answer in await asyncio.gather(*asked)} == {"other"}
-            assert leaving._core.counters.forwarded >= 10
+            assert {answer.text for answer in await asyncio.gather(*asked)} == {"other", "leaving"}
             await stopping
+            assert len(leaving.dead_letters) == 0
 
     run(served(main))
 
@@ -156,3 +160,43 @@ def test_a_node_that_is_there_again_is_no_longer_waited_for():
         assert over == [b"back", b"gone"]
 
     run(main())
+
+
+def test_no_ask_fails_while_the_only_node_that_handles_it_is_started_anew():
+    async def main(server):
+        async with make_node(server) as asker:
+            answers, stop = [], asyncio.Event()
+
+            async def ask_on():
+                while not stop.is_set():
+                    answers.append(await asker.hub.ask(Question(), Answer))
+                    await asyncio.sleep(0.001)
+
+            asking = []
+            for name in ("first", "second", "third"):
+                async with make_node(server) as owner:
+                    await owner.host(Named(name))
+                    await handled_by(1, asker)
+                    asking = asking or [asyncio.create_task(ask_on()) for _ in range(20)]
+                    await eventually(lambda name=name: Answer(name) in answers[-20:])
+                    assert not any(task.done() for task in asking)
+                    if name == "third":
+                        stop.set()
+                        await asyncio.gather(*asking)
+                assert fw.Reason.NODE_STOPPED not in owner.dead_letters.counts
+            assert {answer.text for answer in answers} == {"first", "second", "third"}
+            assert len(asker.dead_letters) == 0
+
+    run(served(main), timeout=60)
+
+
+def test_how_long_a_node_is_waited_for_is_its_own_setting():
+    async def main(server):
+        async with make_node(server) as asker:
+            async with make_node(server, route_grace=0.3) as owner:
+                await owner.host(Named("owner"))
+                await handled_by(1, asker)
+            with pytest.raises(fw.NoRoute, match=r"asked 0 nodes for 0\.[0-3] s"):
+                await asker.hub.ask(Question(), Answer, timeout=5)
+
+    run(served(main))

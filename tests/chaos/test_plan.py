@@ -1,6 +1,6 @@
 """The trouble of a run comes from its seed alone."""
 
-from tests.chaos.plan import LINKS, NODES, PROCESSES, SERVERS, rounds, ways
+from tests.chaos.plan import LINKS, NAMES, NODES, PROCESSES, SERVERS, STRANGERS, rounds, ways
 
 
 def test_the_same_seed_is_the_same_trouble_and_another_is_not():
@@ -21,7 +21,9 @@ def test_everything_that_can_go_wrong_does_in_a_long_run():
     servers = {(fault.kind, fault.where) for fault in faults if fault.where in SERVERS}
     assert servers == {(kind, server) for kind in ("kill", "stop") for server in SERVERS}
     assert {fault.kind for fault in faults if fault.where in ways()} == set(LINKS)
-    assert {fault.where for fault in faults} == {*NODES, *SERVERS, *ways()}
+    assert {fault.kind for fault in faults if fault.where == NAMES} == {"silence"}
+    assert {fault.kind for fault in faults if fault.where == STRANGERS} == {"attack"}
+    assert {fault.where for fault in faults} == {*NODES, *SERVERS, NAMES, STRANGERS, *ways()}
 
 
 def test_no_place_has_two_faults_at_a_time():

@@ -1,4 +1,7 @@
-"""Five nodes, two rendezvous servers and every link among them, each a process, and what can be done to them."""
+"""Five nodes, two rendezvous servers, a name server, strangers and the links, and what can be done to them.
+
+Each node and server is a process, and so are the links together, and the strangers.
+"""
 
 import contextlib
 import json
@@ -6,7 +9,8 @@ import signal
 import time
 
 from tests.chaos.members import Members, Server, Told, free_ports
-from tests.chaos.plan import NODES, SERVERS, ways
+from tests.chaos.names import Names
+from tests.chaos.plan import NAMES, NODES, SERVERS, STRANGERS, ways
 from tests.cluster.clustering import in_a_row
 
 HEARTBEAT, MISSES = 1.0, 2
@@ -23,15 +27,38 @@ class Town:
         self._links = {}
         self._ways = ways()
         self._closing = contextlib.ExitStack()
+        self.names = Names(folder)
+        self.names.open()
+        self._closing.callback(self.names.close)
         firsts = {name: in_a_row(3) for name in SERVERS}
         self.servers = {}
         for name, other in zip(SERVERS, reversed(SERVERS), strict=True):
             through = self._link(f"{other}.relay", firsts[other] + 2)
             self.servers[name] = Server(
-                firsts[name], partners=[f"tcp://127.0.0.1:{through - 2}"], heartbeat=HEARTBEAT
+                firsts[name],
+                partners=[self.names.uri(other, through - 2)],
+                heartbeat=HEARTBEAT,
+                inside=self.names.inside,
             )
-        self.members = Members(folder, seed=seed, heartbeat=HEARTBEAT, misses=MISSES, max_message_bytes=1 << 20)
+        self.members = Members(
+            folder,
+            seed=seed,
+            inside=self.names.inside,
+            heartbeat=HEARTBEAT,
+            misses=MISSES,
+            max_message_bytes=1 << 20,
+        )
         self._settings = {name: self._places(name, firsts) for name in NODES}
+        self._attacked = {
+            "fronts": [places["bind"] for places in self._settings.values()],
+            "inboxes": [_tcp(first) for first in firsts.values()],
+            "publishers": [
+                *(places["health"] for places in self._settings.values()),
+                *(_tcp(first + further) for first in firsts.values() for further in (1, 2)),
+            ],
+        }
+        self.strangers = {}
+        """What strangers have done."""
         self._seed = seed
         self.stopped = []
         """When which node stood still: (identity, from, to)."""
@@ -47,13 +74,13 @@ class Town:
         front, health = next(self._ports), next(self._ports)
         return {
             "bind": _tcp(front),
-            "advertise": _tcp(self._link(f"{name}.front", front)),
+            "advertise": self.names.uri(name, self._link(f"{name}.front", front)),
             "health": _tcp(health),
-            "advertise_health": _tcp(self._link(f"{name}.health", health)),
+            "advertise_health": self.names.uri(name, self._link(f"{name}.health", health)),
             "rendezvous": [
                 [
-                    _tcp(self._link(f"{name}.{server}.say", firsts[server])),
-                    _tcp(self._link(f"{name}.{server}.hear", firsts[server] + 1)),
+                    self.names.uri(server, self._link(f"{name}.{server}.say", firsts[server])),
+                    self.names.uri(server, self._link(f"{name}.{server}.hear", firsts[server] + 1)),
                 ]
                 for server in SERVERS
             ],
@@ -64,6 +91,9 @@ class Town:
         self._relay = Told("tests.chaos.links_process", json.dumps({"links": self._links, "seed": self._seed}))
         self._closing.callback(self._relay.kill)
         assert self._relay.answer() == {"links": len(self._links)}
+        self._strangers = Told("tests.chaos.stranger_process", json.dumps(self._attacked))
+        self._closing.callback(self._strangers.kill)
+        self.strangers = self._strangers.answer()
         for server in self.servers.values():
             self._closing.callback(server.close)
             server.start()
@@ -87,7 +117,11 @@ class Town:
 
     def do(self, fault):
         """Let something go wrong."""
-        if fault.where in NODES:
+        if fault.where == NAMES:
+            self.names.silence()
+        elif fault.where == STRANGERS:
+            self.strangers = self._strangers.tell(" ".join(["attack", *self.members.identities.values()]))
+        elif fault.where in NODES:
             self._do_to_node(fault.kind, fault.where)
         elif fault.where in SERVERS:
             server = self.servers[fault.where]
@@ -106,7 +140,11 @@ class Town:
 
     def undo(self, fault):
         """Let it be right again; by the end of this, it is."""
-        if fault.where in NODES:
+        if fault.where == NAMES:
+            self.names.speak()
+        elif fault.where == STRANGERS:
+            self.strangers = self._strangers.tell("rest")
+        elif fault.where in NODES:
             self._undo_to_node(fault.kind, fault.where)
         elif fault.where in SERVERS:
             server = self.servers[fault.where]

@@ -37,7 +37,7 @@ def test_check_tells_all_that_is_wrong_in_one_paragraph(config):
 
 
 def test_check_reads_the_keys_and_never_shows_them(config, tmp_path):
-    secret = os.urandom(16).hex()
+    secret = os.urandom(32).hex()
     keys = tmp_path / "keys.toml"
     keys.write_text(f'[pay]\nkey = "hex:{secret}"\n')
     keys.chmod(0o644)
@@ -85,3 +85,47 @@ def test_a_flag_without_a_value_is_a_usage_error(config):
 @pytest.mark.parametrize("command", [[], ["check"], ["show"], ["reference"]])
 def test_help_has_an_example(config, command):
     assert "Example: framewire config" in config(*command, "--help").output
+
+
+def test_check_finds_keys_that_are_too_short(config):
+    text = f'[pay]\nkey = "hex:{os.urandom(16).hex()}"\n'
+    result = config("check", FRAMEWIRE_KEYS=text)
+    assert result.exit_code == 2
+    assert "$FRAMEWIRE_KEYS pay.key: key: that of domain 'pay' has 16 bytes" in result.stderr
+    assert config("check", FRAMEWIRE_KEYS=f"{text}insecure_short_keys = true\n").exit_code == 0
+
+
+@pytest.mark.parametrize("table", ["cluster", "rendezvous"])
+def test_check_finds_wrong_modes_of_all_files_with_keys_at_once(config, tmp_path, table):
+    made = CliRunner().invoke(main, ["keys", "new", "cluster", "me", "--directory", str(tmp_path)])
+    assert made.exit_code == 0
+    allowed, keys = tmp_path / "allowed", tmp_path / "keys.toml"
+    allowed.mkdir()
+    keys.write_text(f'[pay]\nkey = "hex:{os.urandom(32).hex()}"\n')
+    files = {
+        keys: (0o600, 0o640, f"{keys} others can get at these keys (mode 0640)"),
+        tmp_path / "me.key_secret": (0o600, 0o604, f"{table}.curve.key: {tmp_path / 'me.key_secret'} others can"),
+        tmp_path / "cluster.key_secret": (
+            0o600,
+            0o660,
+            f"{table}.curve.cluster: {tmp_path / 'cluster.key_secret'} ",
+        ),
+        allowed: (0o755, 0o777, f"{table}.curve.allowed: anybody can let themselves in: {allowed} has mode 0777"),
+    }
+    text = (
+        f'[security]\nkeys = "{keys}"\n[{table}.curve]\nkey = "{tmp_path}/me.key_secret"\n'
+        f'cluster = "{tmp_path}/cluster.key_secret"\nallowed = "{allowed}"\n'
+    )
+    for path, (right, _, _) in files.items():
+        path.chmod(right)
+    assert config("check", file=text).exit_code == 0
+    for path, (right, wrong, said) in files.items():
+        path.chmod(wrong)
+        result = config("check")
+        assert result.exit_code == 2
+        assert said in result.stderr
+        assert result.stderr.count("\n  - ") == 1
+        path.chmod(right)
+    for path, (_, wrong, _) in files.items():
+        path.chmod(wrong)
+    assert config("check").stderr.count("\n  - ") == len(files)

@@ -39,7 +39,7 @@ def make_node(server=None, **options):
     """A node that is quick to notice and to stop; ``server`` may be a rendezvous server or several."""
     servers = [server] if isinstance(server, Rendezvous) else server or []
     told = {"heartbeat": HEARTBEAT, "misses": 10, "signals": False, "timeout": 10.0, "bind": "tcp://127.0.0.1:*"}
-    return fw.Node(rendezvous=[one.uri for one in servers], **(told | options))
+    return fw.Node(**({"rendezvous": [one.uri for one in servers]} | told | options))
 
 
 class Named(fw.Actor):

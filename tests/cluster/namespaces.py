@@ -28,7 +28,7 @@ class Network:
     """The hosts of one test by name."""
 
     def __init__(self):
-        self._run = f"fw{uuid.uuid4().hex[:8]}"
+        self.run_id = f"fw{uuid.uuid4().hex[:8]}"
         self._names = []
 
     def open(self):
@@ -37,7 +37,7 @@ class Network:
         ip("-n", self._bridge, "link", "set", "bridge", "up")
 
     def _add(self, name):
-        full = f"{self._run}-{name}"
+        full = f"{self.run_id}-{name}"
         ip("netns", "add", full)
         self._names.append(full)
         ip("-n", full, "link", "set", "lo", "up")
@@ -64,7 +64,7 @@ class Network:
 
     def delay(self, name, milliseconds):
         """Let a host's packets travel for longer; a skip where this machine cannot."""
-        command = ["tc", "-n", f"{self._run}-{name}", "qdisc", "add", "dev", "eth0", "root", "netem"]
+        command = ["tc", "-n", f"{self.run_id}-{name}", "qdisc", "add", "dev", "eth0", "root", "netem"]
         if shutil.which("tc") is None:
             pytest.skip("there is no tc on this machine")
         done = subprocess.run(
@@ -73,9 +73,16 @@ class Network:
         if done.returncode:
             pytest.skip(f"this machine cannot delay packets: {done.stderr.strip()}")
 
-    def inside(self, name):
-        """What a command is started with so that it runs on a host."""
-        return ("ip", "netns", "exec", f"{self._run}-{name}")
+    def inside(self, name, files=()):
+        """What a command is started with so that it runs on a host; ``files`` maps paths to what is there instead.
+
+        The files are mounted in the command's own mount namespace, which ``ip netns exec`` makes: nobody else sees
+        them.
+        """
+        command = ["ip", "netns", "exec", f"{self.run_id}-{name}"]
+        for path, instead in dict(files).items():
+            command += ["sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', str(instead), path]
+        return tuple(command)
 
     def run(self, name, main, seconds=60):
         """Run a coroutine on a host, in a thread of its own: a thread and those that it starts can be elsewhere."""
@@ -83,7 +90,7 @@ class Network:
 
         def there():
             libc = ctypes.CDLL(None, use_errno=True)
-            with Path(f"/run/netns/{self._run}-{name}").open() as namespace:
+            with Path(f"/run/netns/{self.run_id}-{name}").open() as namespace:
                 if libc.setns(namespace.fileno(), _NETWORK):
                     outcome.append(OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno())))
                     main.close()

@@ -116,7 +116,8 @@ class Process(fw.Actor):
 
 
 async def main(name, options):
-    node = fw.Node(identity=f"{name}-{time.time_ns()}", stall_after=0.3, stop_timeout=0, **json.loads(options))
+    told = {"identity": f"{name}-{time.time_ns()}", **json.loads(options)}
+    node = fw.Node(stall_after=0.3, stop_timeout=0, **told)
     async with node:
         process = Process(name)
         node.on_stall(lambda stall: setattr(process, "stall", stall.handler))

@@ -144,7 +144,7 @@ def test_a_hub_can_be_taken_back_in_a_domain_that_the_message_is_not_of():
     async def main(one, two):
         hub = await two.new_hub()
         await eventually(lambda: one._router.table.find(hub.identity))
-        two._transport._announcer._unregister_in("", [(fw.Route(hub.identity), (QUESTION,))])
+        two._transport._announcer._unregister_in("sales", [(fw.Route(hub.identity), (fw.MessageId(b"other"),))])
         await eventually(lambda: one._router.table.find(hub.identity) is None)
 
     between(main, keyring=fw.KeyRing([fw.DomainKey("sales", b"x" * 32)], SALES))

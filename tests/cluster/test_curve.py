@@ -48,7 +48,9 @@ def test_members_find_and_ask_each_other_and_hear_each_others_heartbeats(keys):
             await handled_by(1, one)
             assert (await one.hub.ask(Question(), Answer)).text == "two"
             heard = set()
-            one._transport._liveness._hear = lambda frames: heard.add(service.parse(decode(frames)).socket_identity)
+            one._transport._liveness._hear = lambda frames, _: heard.add(
+                service.parse(decode(frames)).socket_identity
+            )
             await eventually(lambda: two.identity in heard)
 
     run(served(main, curve=keys.of("server")))

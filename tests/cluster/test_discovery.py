@@ -1,6 +1,7 @@
 """How nodes come to know of each other, over real sockets."""
 
 import asyncio
+import os
 
 import msgspec
 import pytest
@@ -29,7 +30,7 @@ class Newer(msgspec.Struct):
     pass
 
 
-SALES = fw.DomainKey("sales", b"secret of sales")
+SALES = fw.DomainKey("sales", os.urandom(32))
 SIGNED = {"sales": ["test.*"]}
 
 
@@ -206,7 +207,11 @@ def test_nodes_that_share_a_key_see_each_others_routes_in_its_domain():
 
 @pytest.mark.parametrize(
     "stranger",
-    [None, fw.KeyRing([fw.DomainKey("sales", b"a guess")], SIGNED), fw.KeyRing([fw.DomainKey("other", b"x")])],
+    [
+        None,
+        fw.KeyRing([fw.DomainKey("sales", os.urandom(32))], SIGNED),
+        fw.KeyRing([fw.DomainKey("other", os.urandom(32))]),
+    ],
     ids=["no keys", "wrong key", "another domain"],
 )
 def test_a_node_without_the_key_neither_sees_the_routes_of_a_domain_nor_handles_its_messages(stranger, caplog):

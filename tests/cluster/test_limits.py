@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import os
 
 import pytest
 import zmq
@@ -28,7 +29,10 @@ def flooder(node):
         context.destroy(0)
 
 
-def ring(secret=b"a key of this test"):
+KEY = os.urandom(32)
+
+
+def ring(secret=KEY):
     return fw.KeyRing([fw.DomainKey("sales", secret)], MINE)
 
 
@@ -50,12 +54,12 @@ def question(**changes):
 FLOODS = {
     "malformed": ([b"", b"", *[b"junk"] * 20], fw.Reason.MALFORMED),
     "hardly anything": ([b"x"], fw.Reason.MALFORMED),
-    "wrongly signed": (encode(ring(b"another key").sign(question())), fw.Reason.BAD_SIGNATURE),
+    "wrongly signed": (encode(ring(os.urandom(32)).sign(question())), fw.Reason.BAD_SIGNATURE),
     "unsigned": (encode(question()), fw.Reason.BAD_SIGNATURE),
     "too many frames": ([b""] * 100, fw.Reason.OVERSIZED),
     "too many bytes": ([b"", b"", *[b"x" * 1000] * 20], fw.Reason.OVERSIZED),
     "a service message": (
-        encode(ring(b"another key").sign(Message(b"KINO.REGEXTROUTE"), domain="sales")),
+        encode(ring(os.urandom(32)).sign(Message(b"KINO.REGEXTROUTE"), domain="sales")),
         fw.Reason.BAD_SIGNATURE,
     ),
 }

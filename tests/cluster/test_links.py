@@ -9,6 +9,7 @@ from tests.node.running import eventually, run
 
 import framewire as fw
 from framewire.cluster.links import Links
+from framewire.cluster.pace import make_context
 from framewire.cluster.settings import ClusterSettings
 
 PEER = b"peer"
@@ -311,20 +312,52 @@ def test_what_is_sent_to_a_peer_that_was_let_go_of_and_is_known_again_at_once_ar
     run(main())
 
 
-def test_what_waits_for_a_connection_that_does_not_end_is_told_of(monkeypatch, tmp_path):
+def test_a_name_counts_only_at_the_address_where_it_was_announced(tmp_path):
     async def main():
-        async with ways() as opened:
+        async with ways(send_queue=10, heartbeat=1) as opened:
             peer = opened.peer(uri=f"ipc://{tmp_path}/peer")
             opened.send(b"first")
             assert await read(peer, 1) == [b"first"]
-            opened.links.forget(PEER, "nobody knows why")
-            monkeypatch.setattr(opened.links, "_has_ended", lambda _: False)
+            thief = opened.peer(uri=f"ipc://{tmp_path}/thief")  # calls itself like the peer
             opened.links.learn(PEER, f"ipc://{tmp_path}/peer")
+            opened.links.learn(b"made up", f"ipc://{tmp_path}/thief")
+            opened.send(b"to nobody", b"made up")
+            for number in range(20):
+                opened.send(b"%d" % number)
+                assert await read(peer, 1) == [b"%d" % number]
+            await eventually(lambda: opened.lost == [b"made up"])
+            assert not thief.poll(0)
+
+    run(main())
+
+
+def test_what_is_sent_to_a_peer_that_has_moved_arrives_there_and_no_longer_at_its_old_address(tmp_path):
+    async def main():
+        async with ways(send_queue=10, heartbeat=1) as opened:
+            before = opened.peer(uri=f"ipc://{tmp_path}/before")
+            opened.send(b"first")
+            assert await read(before, 1) == [b"first"]
+            after = opened.peer(uri=f"ipc://{tmp_path}/after")
+            opened.links.forget(PEER, "it has moved")
+            opened.links.learn(PEER, f"ipc://{tmp_path}/after")
             opened.send(b"second")
-            opened.send(b"third")
-            await eventually(lambda: opened.lost)
-            opened.links.forget(PEER, "it is lost")
-            assert opened.undelivered == [(b"second", fw.Unreachable), (b"third", fw.Unreachable)]
+            assert await read(after, 1) == [b"second"]
+            assert not before.poll(0)
+
+    run(main())
+
+
+def test_many_peers_each_have_a_socket_and_all_are_closed(tmp_path):
+    async def main():
+        context, _ = make_context()
+        made = Links(context, ClusterSettings(), lost=lambda _: None, undelivered=lambda *_: None)
+        for number in range(1100):  # libzmq has 1023 sockets unless it is told otherwise
+            made.learn(b"%d" % number, f"ipc://{tmp_path}/{number}")
+            made.send(b"%d" % number, [b"", b"", b"x"])
+        made.close(0)
+        with pytest.raises(fw.Unreachable, match="this node is stopping"):
+            made.send(b"1", [b"", b"", b"x"])
+        context.destroy(0)
 
     run(main())
 

@@ -165,6 +165,39 @@ def test_thousands_of_peers_can_be_told_of_at_once():
         assert len(watcher._watched) == 5001
 
 
+def test_only_so_many_addresses_are_listened_at_where_nothing_is_heard_and_others_have_their_turn(monkeypatch):
+    monkeypatch.setattr("framewire.cluster.liveness._MAX_UNHEARD", 2)
+    with watching() as (watcher, publisher, told), contextlib.ExitStack() as silent:
+        most = []
+        monkeypatch.setattr(
+            watcher, "_open", lambda ear, opening=watcher._open: (opening(ear), most.append(unheard()))
+        )
+
+        def unheard():
+            return len(watcher._unheard)
+
+        for number in range(7):
+            place = silent.enter_context(socket.create_server(("127.0.0.1", 0)))
+            watcher.watch(b"made up %d" % number, f"tcp://127.0.0.1:{place.getsockname()[1]}", 300.0)
+        watcher.watch(PEER, uri_of(publisher), 0.05)
+        watcher.watch(b"a member", "tcp://127.0.0.1:9", 300.0, signed=True)
+        until(lambda: b"a member" in watcher._watched)
+        assert PEER not in watcher._watched
+        assert PEER in watcher._queued
+
+        def heard():
+            beat(publisher)
+            return PEER in watcher._watched and watcher._ears[uri_of(publisher), False].heard > 0
+
+        until(heard)
+        assert max(most) <= 2
+        assert ("lost", PEER) not in told
+        assert {("lost", b"made up %d" % number) for number in range(6)} <= set(told)
+        watcher.watch(b"made up 8", "tcp://127.0.0.1:9", 300.0)
+        watcher.ignore(b"made up 8")
+        until(lambda: not watcher._commands.qsize() and b"made up 8" not in watcher._queued)
+
+
 def test_a_process_that_stood_still_does_not_blame_the_others():
     with watching(heartbeat=0.02, misses=3) as (watcher, publisher, told):
         watcher.watch(PEER, uri_of(publisher), 0.1)

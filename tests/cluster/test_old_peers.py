@@ -1,6 +1,7 @@
 """Nodes that write V4 and callers that know nothing but V1, on the same socket as everybody else."""
 
 import contextlib
+import os
 
 import msgspec
 import pytest
@@ -272,7 +273,8 @@ def test_the_answer_to_a_caller_that_has_hung_up_is_a_dead_letter():
 
         caller.send(b"test.job", body=b"\x80", points=[(b"test.answer", b"1.0")])
         await eventually(lambda: caller.socket.closed)
-        connection = next(iter(front._transport._guests._stand_ins)).connection
+        name = next(iter(front._transport._guests._stand_ins)).connection
+        connection = front._transport._connections.routing_id(name)
 
         def hung_up():
             try:
@@ -294,7 +296,7 @@ def test_a_v1_message_of_a_signed_domain_is_refused():
         await eventually(lambda: front.dead_letters.counts["bad_signature"] == 1)
         assert actor.asked == []
 
-    called(main, keyring=fw.KeyRing([fw.DomainKey("sales", b"key")], {"sales": ["test.*"]}))
+    called(main, keyring=fw.KeyRing([fw.DomainKey("sales", os.urandom(32))], {"sales": ["test.*"]}))
 
 
 def guests(admitted, dismissed):

@@ -122,3 +122,30 @@ def test_a_message_that_is_too_large_does_not_leave_and_no_other_is_lost_with_it
             assert one.dead_letters.counts == {"bad_body": 20}
 
     run(served(main))
+
+
+class Failing(fw.Actor):
+    """Fails with a text of the length that is asked for."""
+
+    @fw.handles(Question)
+    async def fail(self, question):
+        raise ValueError("x" * int(question.text))
+
+
+@pytest.mark.parametrize("limit", [1024, LIMIT, 128 * 1024])
+@pytest.mark.parametrize("length", [10, 100_000, 3_000_000])
+def test_a_failure_that_is_too_large_to_leave_still_reaches_its_caller(limit, length):
+    async def main(server):
+        narrow = make_node(server, max_message_bytes=limit)
+        async with make_node(server, max_message_bytes=limit) as one, narrow:
+            await narrow.host(Failing())
+            await acquainted(one, narrow)
+            await handled_by(1, one)
+            for _ in range(2):  # the second over a connection that is there
+                with pytest.raises(fw.RemoteError, match=r"ValueError in Failing\.fail") as failed:
+                    await one.hub.ask(Question(str(length)), Answer, timeout=10)
+                assert failed.value.detail.startswith("x")
+            assert not one.dead_letters.counts
+            assert not narrow.dead_letters.counts
+
+    run(served(main))

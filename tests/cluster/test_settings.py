@@ -4,7 +4,15 @@ import pytest
 
 import framewire as fw
 from framewire.cluster import ClusterSettings
-from framewire.cluster.addresses import any_port, can_bind, can_connect, candidates, next_port, reachable
+from framewire.cluster.addresses import (
+    any_port,
+    can_bind,
+    can_connect,
+    candidates,
+    is_loopback,
+    next_port,
+    reachable,
+)
 
 
 def test_all_problems_are_listed_at_once_those_of_the_node_included():
@@ -106,19 +114,33 @@ def test_the_next_port_of_a_path_is_another_path():
     assert any_port("ipc:///tmp/place") == "ipc:///tmp/place.health"
 
 
-def test_what_listens_everywhere_is_reached_at_the_hosts_own_address(monkeypatch):
-    monkeypatch.setattr("socket.gethostbyname", lambda _: "10.1.2.3")
-    assert reachable("tcp://0.0.0.0:7400", None) == "tcp://10.1.2.3:7400"
-    assert reachable("tcp://[::]:7400", None) == "tcp://10.1.2.3:7400"
-    assert reachable("tcp://127.0.0.1:7400", None) == "tcp://127.0.0.1:7400"
-    assert reachable("tcp://0.0.0.0:7400", "tcp://public:80") == "tcp://public:80"
-    assert reachable("tcp://0.0.0.0:7400", "tcp://public:*") == "tcp://public:7400"
+def test_what_listens_everywhere_is_reached_at_the_hosts_own_address():
+    assert reachable("tcp://0.0.0.0:7400", None, "10.1.2.3") == "tcp://10.1.2.3:7400"
+    assert reachable("tcp://[::]:7400", None, "10.1.2.3") == "tcp://10.1.2.3:7400"
+    assert reachable("tcp://127.0.0.1:7400", None, "10.1.2.3") == "tcp://127.0.0.1:7400"
+    assert reachable("tcp://0.0.0.0:7400", "tcp://public:80", "10.1.2.3") == "tcp://public:80"
+    assert reachable("tcp://0.0.0.0:7400", "tcp://public:*", "10.1.2.3") == "tcp://public:7400"
 
 
-def test_a_host_that_does_not_know_its_address_must_be_told(monkeypatch):
-    def unknown(_):
-        raise OSError("Name or service not known")
-
-    monkeypatch.setattr("socket.gethostbyname", unknown)
-    with pytest.raises(fw.ConfigError, match="advertise: this host does not know its own address"):
+def test_what_listens_everywhere_needs_an_address_to_be_advertised():
+    with pytest.raises(fw.ConfigError, match=r"advertise: tcp://0\.0\.0\.0:7400 is no address that others reach"):
         reachable("tcp://0.0.0.0:7400", None)
+
+
+@pytest.mark.parametrize(
+    ("uri", "loopback"),
+    [
+        ("tcp://127.0.0.1:7400", True),
+        ("tcp://127.9.9.9:7400", True),
+        ("tcp://127.0.0.1:*", True),
+        ("tcp://127.0.0.1:7500-7599", True),
+        ("tcp://[::1]:7400", True),
+        ("tcp://localhost:7400", True),
+        ("tcp://10.0.0.1:7400", False),
+        ("tcp://0.0.0.0:7400", False),
+        ("tcp://host:7400", False),
+        ("ipc:///tmp/place", False),
+    ],
+)
+def test_which_addresses_are_reached_from_their_own_host_only(uri, loopback):
+    assert is_loopback(uri) == loopback

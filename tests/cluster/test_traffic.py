@@ -118,12 +118,12 @@ def test_a_peer_that_is_gone_is_remembered_and_goes_on_counting_when_it_comes_ba
     run(main())
 
 
-def test_only_so_many_peers_that_are_gone_are_remembered():
+def test_only_so_many_peers_that_are_gone_are_remembered(tmp_path):
     async def main():
         async with ways() as opened:
             for number in range(1010):
                 name = b"peer %d" % number
-                opened.links.learn(name, "inproc://nobody")
+                opened.links.learn(name, f"ipc://{tmp_path}/nobody")
                 opened.send(b"in vain", name)
                 opened.links.forget(name, "it has left")
             assert len(opened.links.traffic) == 1000

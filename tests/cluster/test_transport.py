@@ -1,6 +1,7 @@
 """Messages between nodes over real sockets: every way to send one, over every kind of address."""
 
 import asyncio
+import contextlib
 import os
 import threading
 from collections import Counter
@@ -8,6 +9,7 @@ from collections import Counter
 import pytest
 import zmq
 from tests.cluster.clustering import (
+    HEARTBEAT,
     Named,
     between,
     free_ports,
@@ -17,6 +19,8 @@ from tests.cluster.clustering import (
     served,
     uri_of,
 )
+from tests.cluster.node_process import Name, Never, Who
+from tests.cluster.processes import Processes
 from tests.node.messages import Answer, Job, Question
 from tests.node.running import eventually, run
 
@@ -278,22 +282,21 @@ def test_a_node_that_stops_leaves_no_thread_task_socket_or_file():
 
 def test_a_node_that_was_started_anew_under_its_name_is_met_anew():
     async def main(server):
-        async with make_node(server) as one:
-            first = make_node(server, identity="phoenix", stop_timeout=0)
-
-            @first.handler(Question)
-            async def never(_):
-                await asyncio.Event().wait()
-
-            await first.start()
-            await handled_by(1, one)
-            asking = asyncio.create_task(one.hub.ask(Question(), Answer))
-            await eventually(lambda: any(actor.busy for actor in first.stats().actors))
+        processes = Processes({"server": server.uri}, heartbeat=HEARTBEAT)
+        async with make_node(server, misses=1000) as one:  # so nobody is missed for being silent
+            with contextlib.closing(processes):
+                await asyncio.to_thread(processes.launch, "first", identity="phoenix")
+                await eventually(lambda: b"phoenix" in peers(one))
+                asking = asyncio.create_task(one.hub.ask(Never(), Name, to_node=b"phoenix", timeout=60))
+                assert (await one.hub.ask(Who(), Name, to_node=b"phoenix")).name == "first"
+                processes.kill("first")
             async with make_node(server, identity="phoenix") as second:
                 await second.host(Named("reborn"))
-                with pytest.raises(fw.Unreachable):
+                with pytest.raises(fw.Unreachable, match="is gone"):
                     await asking
-            await first.stop()
+                await handled_by(1, one)
+                assert (await one.hub.ask(Question(), Answer, to_node=b"phoenix")).text == "reborn"
+            assert not server.duplicates
 
     run(served(main))
 

@@ -1,5 +1,7 @@
 """What a node believes about others, and from whom: keys that change, and service messages without one."""
 
+import os
+
 import pytest
 import zmq
 from tests.cluster.clustering import Named, handled_by, handlers, make_node, peers, served, uri_of
@@ -10,7 +12,7 @@ import framewire as fw
 from framewire.cluster import service
 from framewire.wire import decode, encode
 
-SALES = fw.DomainKey("sales", b"a key of this test")
+SALES = fw.DomainKey("sales", os.urandom(32))
 MINE = {"sales": ["test.*"]}
 
 
@@ -198,7 +200,7 @@ def test_a_goodbye_that_is_replayed_is_believed_until_the_node_speaks_up_again()
 
 def test_a_service_message_with_a_wrong_signature_is_a_dead_letter():
     async def main(server):
-        stranger = ring(fw.DomainKey("sales", b"another key"))
+        stranger = ring(fw.DomainKey("sales", os.urandom(32)))
         async with make_node(server, keyring=ring()) as one, make_node(server, keyring=stranger) as other:
             await other.host(Named("other"))
             await eventually(lambda: one.dead_letters.counts[fw.Reason.BAD_SIGNATURE] > 0)

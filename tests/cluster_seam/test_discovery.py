@@ -1,5 +1,7 @@
 """Messages that nobody is known to handle: held, asked for, and given up in words that help."""
 
+import asyncio
+
 import pytest
 from tests.cluster_seam.messages import Answer, Question, answerers
 from tests.node.running import run
@@ -157,5 +159,31 @@ def test_an_actor_that_is_unhosted_is_forgotten_everywhere_even_by_those_who_joi
             for asking in (cluster[0], cluster[2]):
                 with pytest.raises(fw.NoRoute):
                     await asking.hub.ask(Question(), Answer)
+
+    run(scenario())
+
+
+@fw.message("seam.unknown")
+class Unknown(bytes):
+    """What nobody ever handled."""
+
+
+def test_what_the_only_handler_left_behind_is_held_for_it_for_ten_seconds():
+    async def scenario():
+        clock = ManualClock()
+        async with Cluster(2, clock=clock) as cluster:
+            await answerers(cluster, 1)
+            leaving = asyncio.create_task(cluster.leave(1))
+            await clock.advance(0.1)
+            await leaving
+            promises = [cluster[0].hub.start(Question(number), Answer, timeout=60) for number in range(3)]
+            unknown = cluster[0].hub.start(Unknown(), Answer, timeout=60)
+            await clock.advance(5)
+            assert not any(promise.done for promise in promises)
+            with pytest.raises(fw.NoRoute, match=r"for 1\.0 s"):
+                unknown.result()
+            await cluster.join()
+            await answerers(cluster, 2)
+            assert [(await promise).number for promise in promises] == [0, 1, 2]
 
     run(scenario())

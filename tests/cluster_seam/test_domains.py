@@ -1,5 +1,7 @@
 """Signed messages between nodes: what is in order passes, and what is not is refused and told."""
 
+import os
+
 import msgspec
 import pytest
 from tests.node.running import run
@@ -19,7 +21,10 @@ class Charged(msgspec.Struct):
     cents: int = 0
 
 
-def ring(secret=b"a key of the test", **options):
+KEY = os.urandom(32)
+
+
+def ring(secret=KEY, **options):
     return fw.KeyRing([fw.DomainKey("payments", secret)], {"payments": ["pay.*"]}, **options)
 
 
@@ -137,7 +142,7 @@ def test_a_node_without_the_key_cannot_send_to_others_either():
 
 def test_a_rotated_key_is_accepted_where_it_is_known():
     async def scenario():
-        new = fw.DomainKey("payments", b"the next key")
+        new = fw.DomainKey("payments", os.urandom(32))
         async with Cluster(1, keyring=ring()) as cluster:
             await cluster.join(keyring=ring().rotated(new))
             await cashier_on(cluster, 1)

@@ -1,5 +1,7 @@
 """Messages that are like others before them: nothing about them is mistaken for what the others had."""
 
+import os
+
 import msgspec
 import pytest
 from tests.node.running import run
@@ -29,8 +31,11 @@ class Note(msgspec.Struct):
     number: int
 
 
+KEY = os.urandom(32)
+
+
 def ring():
-    return fw.KeyRing([fw.DomainKey("likes", b"made for this test")], {"likes": ["like.*"]})
+    return fw.KeyRing([fw.DomainKey("likes", KEY)], {"likes": ["like.*"]})
 
 
 def overheard(cluster):

@@ -1,5 +1,7 @@
 """Signed messages that somebody has recorded and sends once more: what is noticed, and what cannot be."""
 
+import os
+
 import msgspec
 import pytest
 from tests.node.running import run
@@ -9,7 +11,7 @@ from framewire.node.core import Settings
 from framewire.testing import Cluster, Faults, ManualClock
 from framewire.wire import RouterAddress, decode, encode
 
-SECRET = fw.DomainKey("payments", b"a key of this test")
+SECRET = fw.DomainKey("payments", os.urandom(32))
 ATTACKER = b"the attacker's connection"
 
 

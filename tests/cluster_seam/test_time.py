@@ -127,7 +127,7 @@ def test_an_ask_within_a_flow_has_no_more_time_than_the_flow():
             class Outer(bytes):
                 pass
 
-            @cluster[1].handler(Outer)
+            @cluster[1].handler(Outer, cancel_late=False)
             async def outer(_: Outer, ctx: fw.Context) -> Answer:
                 return await ctx.ask(Question(), Answer)
 

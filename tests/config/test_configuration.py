@@ -176,7 +176,7 @@ def key_file(path, text):
 
 
 def test_keys_come_from_the_file_or_from_a_variable_and_the_nearer_wins(here, tmp_path):
-    secret = os.urandom(16).hex()
+    secret = os.urandom(32).hex()
     here(
         f'[security]\nkeys = "{key_file(tmp_path / "a.toml", f"""[a]{chr(10)}key = "hex:{secret}"{chr(10)}""")}"\n'
     )
@@ -193,7 +193,7 @@ def test_keys_come_from_the_file_or_from_a_variable_and_the_nearer_wins(here, tm
     ['[security]\nkeys = "hex:{0}"\n', '[security]\nkey = "hex:{0}"\n', 'key = "hex:{0}"\n', '[k]\na="{0}"\n'],
 )
 def test_a_key_in_the_wrong_place_is_not_shown(here, text):
-    secret = os.urandom(16).hex()
+    secret = os.urandom(32).hex()
     here(text.format(secret))
     (found,) = problems()
     assert secret not in found

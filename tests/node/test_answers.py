@@ -234,7 +234,7 @@ def test_a_handler_waits_where_the_way_is_full():
 
 def test_new_keys_are_used_at_once():
     def ring(key):
-        return fw.KeyRing([fw.DomainKey("oracle", key)], {"oracle": ["answers.answer"]})
+        return fw.KeyRing([fw.DomainKey("oracle", key * 32)], {"oracle": ["answers.answer"]})
 
     async def check(case):
         case.node.use_keys(ring(b"one"))

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 
 import pytest
 from tests.node.messages import Answer, Done, Job, Question
@@ -34,7 +35,7 @@ async def expired(node):
     deadline = node._core.now() + 0.001
     await eventually(lambda: node._core.now() > deadline)
     cell = node._cells[address]
-    await cell._desk.handle(cell.mailbox.take())
+    await cell._desk.handle(cell.mailbox.take(), next(iter(cell.workers)))
 
 
 async def overloaded(node):
@@ -66,7 +67,7 @@ async def handler_gone(node):
 async def late_reply(node):
     go = asyncio.Event()
 
-    @node.handler(Job)
+    @node.handler(Job, cancel_late=False)
     async def slow(job):
         await go.wait()
         return Done(job.number)
@@ -87,7 +88,7 @@ async def malformed(node):
 )
 def test_every_death_is_counted_by_its_reason_and_handed_to_the_hook(die):
     async def main():
-        ring = fw.KeyRing([fw.DomainKey("secret", b"key")], {"secret": ["secret.*"]})
+        ring = fw.KeyRing([fw.DomainKey("secret", os.urandom(32))], {"secret": ["secret.*"]})
         node = fw.Node(stop_timeout=0.05, keyring=ring)
         handed = []
         node.on_dead_letter(handed.append)

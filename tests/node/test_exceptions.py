@@ -4,7 +4,7 @@ import bson
 import pytest
 
 import framewire as fw
-from framewire.node.exceptions import error_from, exception_from
+from framewire.node.exceptions import error_from, exception_from, shortened
 from framewire.node.payloads import type_of
 
 EXCEPTIONS = type_of(fw.ExceptionMessage)
@@ -59,3 +59,43 @@ def test_a_document_of_dotnet_is_read_whatever_follows_it(padding):
 @pytest.mark.parametrize("body", [b"", b"\xff\xff\xff\xff", b"not bson at all", bson.encode({"Message": 5})])
 def test_a_document_that_cannot_be_read_is_still_a_failure(body):
     assert isinstance(error_from(EXCEPTIONS.decode(body)), fw.RemoteError)
+
+
+def oddly(**attributes):
+    """An exception of a class that a program has made by hand."""
+    return raised(type("Odd", (Exception,), attributes)("why"))
+
+
+@pytest.mark.parametrize("module", [None, 7, "", property(lambda _: "no")], ids=repr)
+def test_a_class_without_a_module_is_a_remote_error(module):
+    told = through_the_wire(exception_from(oddly(__module__=module), actor="Shop.sell"))
+    error = error_from(told)
+    assert isinstance(error, fw.RemoteError)
+    assert (error.type_name, error.detail) == ("Odd", "why")
+    assert "raise error" in error.traceback
+    assert error.traceback.endswith("Odd: why\n")
+
+
+def test_the_middle_of_a_text_that_is_too_long_is_left_out():
+    text = "begin" + "x" * 50_000_000 + "end"
+    told = exception_from(raised(ValueError(text)), actor="Shop.sell")
+    assert len(told.message) + len(told.stack_trace) < 4_000_000
+    assert told.message.startswith("begin")
+    assert told.message.endswith("end")
+    assert "characters left out" in told.message
+    assert "raise error" in told.stack_trace
+    assert told.exception_type == "builtins.ValueError"
+
+
+def test_an_exception_can_be_told_in_ever_fewer_words_until_they_are_few():
+    told = exception_from(
+        raised(ValueError("x" * 100_000)), actor="Shop.sell", node=b"here", about="orders.place v1"
+    )
+    sizes = []
+    while told is not None:
+        sizes.append(len(EXCEPTIONS.encode(told)))
+        last, told = told, shortened(told)
+    assert len(sizes) == 3
+    assert sizes[1] < 70_000
+    assert sizes[2] < 700
+    assert (last.exception_type, last.actor, last.node) == ("builtins.ValueError", "Shop.sell", "here")

@@ -1,6 +1,7 @@
 """The ways to send a message."""
 
 import asyncio
+import datetime as dt
 import math
 
 import pytest
@@ -314,8 +315,8 @@ def test_cancelling_the_awaiting_task_cancels_the_promise():
             with pytest.raises(asyncio.CancelledError):
                 await task
             assert node.stats().pending == []
+            await eventually(lambda: node.dead_letters.counts == {fw.Reason.CANCELLED: 1})
             worker.go.set()
-            await eventually(lambda: node.dead_letters.counts == {fw.Reason.LATE_REPLY: 1})
 
     run(main())
 
@@ -392,3 +393,70 @@ def test_every_flow_has_a_correlation_id_of_its_own():
 def test_a_node_that_does_not_run_says_so():
     with pytest.raises(fw.UsageError, match="not running"):
         _ = fw.Node().hub
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("timeout", "5"),
+        ("timeout", b"5"),
+        ("timeout", True),
+        ("timeout", 5j),
+        ("timeout", dt.timedelta(seconds=5)),
+        ("timeout", float("nan")),
+        ("timeout", [5]),
+        ("ttl", "5"),
+        ("ttl", object()),
+        ("ttl", float("nan")),
+        ("to_node", "node"),
+        ("to_node", 7),
+        ("to_node", ["node"]),
+        ("to_actor", "actor"),
+        ("to_actor", 7),
+        ("to_actor", ("a", "b")),
+        ("correlation_id", "flow"),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_a_usage_error_that_names_it(option, value):
+    async def main():
+        async with fw.Node() as node:
+            await working(node)
+            hub = node.hub
+            calls = [
+                lambda **options: hub.ask(Job(1), Done, **options),
+                lambda **options: hub.send(Job(1), **options),
+            ]
+            if option != "timeout":
+                calls.append(lambda **options: hub.tell(Job(1), **options))
+            if option in ("timeout", "correlation_id"):
+                calls.append(lambda **options: hub.gather(Job(1), Done, **options))
+            for call in calls:
+                with pytest.raises(fw.UsageError, match=f"^{option}: "):
+                    await call(**{option: value})
+            with pytest.raises(fw.UsageError, match=f"^{option}: "):
+                hub.start(Job(1), Done, **{option: value})
+            assert hub.awaited == 0
+            assert await hub.ask(Job(2), Done) == Done(2)
+
+    run(main())
+
+
+@pytest.mark.parametrize("value", ["1", 0, -1, 1.5])
+def test_stop_after_of_the_wrong_type_is_a_usage_error(value):
+    async def main():
+        async with fw.Node() as node:
+            with pytest.raises(fw.UsageError, match=r"^stop_after: "):
+                await node.hub.gather(Job(1), Done, stop_after=value)
+
+    run(main())
+
+
+@pytest.mark.parametrize("value", ["1", float("nan"), -1, True])
+def test_stopping_with_a_timeout_of_the_wrong_type_is_a_usage_error(value):
+    async def main():
+        async with fw.Node() as node:
+            with pytest.raises(fw.UsageError, match=r"^timeout: "):
+                await node.stop(value)
+            assert node.running
+
+    run(main())

@@ -6,7 +6,7 @@ import pytest
 from tests.node.running import run
 
 import framewire as fw
-from framewire.node.mailbox import Mailbox, together
+from framewire.node.mailbox import Mailbox, Refusal, together
 from framewire.node.parcel import Parcel
 from framewire.wire import MessageId
 
@@ -16,19 +16,23 @@ ID = MessageId(b"x")
 class Recorded:
     """A mailbox with a note of what it called."""
 
-    def __init__(self, limit=2, overflow="wait"):
+    def __init__(self, limit=2, overflow="wait", **options):
         self.arrived = 0
         self.refused = []
-        self.box = Mailbox(limit, overflow, arrived=self.arrive, refused=self.refuse)
+        self.time = 0.0
+        self.box = Mailbox(
+            limit, overflow, now=lambda: self.time, arrived=self.arrive, refused=self.refuse, **options
+        )
 
     def arrive(self):
         self.arrived += 1
 
-    def refuse(self, parcel):
+    def refuse(self, parcel, _):
         self.refused.append(parcel.payload)
 
-    def put(self, number, source=b""):
-        return self.box.put(Parcel(ID, number, source=source))
+    def put(self, number, caller=b"caller", **fields):
+        """Put a message that begins a flow, unless it has no caller."""
+        return self.box.put(Parcel(ID, number, caller=caller, **fields))
 
     def drain(self):
         return [parcel.payload for parcel in iter(self.box.take, None)]
@@ -37,7 +41,7 @@ class Recorded:
 def test_parcels_come_out_in_the_order_they_went_in():
     recorded = Recorded(limit=5)
     for number in range(5):
-        assert recorded.put(number) is True
+        assert recorded.put(number) is None
     assert recorded.arrived == 5
     assert recorded.drain() == [0, 1, 2, 3, 4]
     assert recorded.box.take() is None
@@ -45,22 +49,23 @@ def test_parcels_come_out_in_the_order_they_went_in():
 
 def test_a_full_mailbox_that_rejects_refuses_the_newcomer():
     recorded = Recorded(overflow="reject")
-    assert [recorded.put(number) for number in range(4)] == [True, True, False, False]
-    assert recorded.refused == [2, 3]
+    taken = [recorded.put(number) for number in range(4)]
+    assert taken[:2] == [None, None]
+    assert all(isinstance(refusal, Refusal) and refusal.retry_after > 0 for refusal in taken[2:])
     assert recorded.drain() == [0, 1]
 
 
 def test_a_full_mailbox_that_drops_the_oldest_takes_the_newcomer():
     recorded = Recorded(overflow="drop_oldest")
-    assert [recorded.put(number) for number in range(4)] == [True] * 4
+    assert [recorded.put(number) for number in range(4)] == [None] * 4
     assert recorded.refused == [0, 1]
     assert recorded.drain() == [2, 3]
 
 
 def test_a_mailbox_stays_within_its_limit_even_if_dropping_sends_more():
     class Talkative(Recorded):
-        def refuse(self, parcel):
-            super().refuse(parcel)
+        def refuse(self, parcel, refusal):
+            super().refuse(parcel, refusal)
             if len(self.refused) < 5:
                 self.put(10 + len(self.refused))
 
@@ -108,14 +113,14 @@ def test_a_sender_that_gave_up_no_longer_waits():
     run(main())
 
 
-def test_only_so_many_parcels_of_other_nodes_wait_outside():
+def test_only_so_many_messages_wait_outside_wherever_they_come_from():
     async def main():
-        recorded = Recorded(limit=2)
-        rooms = [recorded.put(number, source=b"peer") for number in range(6)]
-        assert recorded.refused == [4, 5]
-        assert rooms[4:] == [False, False]
-        assert recorded.box.waiting == 2
-        recorded.box.clear(fw.NodeStopped())
+        for source in (b"", b"peer"):
+            recorded = Recorded(limit=2, most=2)
+            rooms = [recorded.put(number, source=source, body_frames=(b"x",)) for number in range(6)]
+            assert all(isinstance(refusal, Refusal) for refusal in rooms[4:])
+            assert recorded.box.waiting == 2
+            recorded.box.clear(fw.NodeStopped())
 
     run(main())
 
@@ -194,5 +199,171 @@ def test_rooms_of_others_neither_fail_nor_are_cancelled_with_the_one_who_waits()
         together([open_room], theirs=False).cancel()
         await asyncio.sleep(0)
         assert not open_room.done()
+
+    run(main())
+
+
+def test_flows_under_way_go_before_those_that_begin_but_not_for_ever():
+    recorded = Recorded(limit=100)
+    for number in range(3):
+        recorded.put(number)
+    for number in range(10, 20):
+        recorded.put(number, caller=None)
+    assert recorded.drain() == [*range(10, 17), 0, *range(17, 20), 1, 2]
+
+
+def test_a_flow_under_way_gets_its_place_in_a_full_mailbox_up_to_a_second_bound():
+    recorded = Recorded(limit=2, most=6)
+    taken = [recorded.put(number, caller=None) for number in range(8)]
+    assert taken[:6] == [None] * 6
+    assert all(isinstance(refusal, Refusal) for refusal in taken[6:])
+    assert recorded.drain() == list(range(6))
+    assert recorded.put(8, caller=None) is None
+
+
+def test_a_flow_under_way_is_refused_beyond_a_bound_of_bytes():
+    recorded = Recorded(limit=1, most_bytes=250)
+    taken = [recorded.put(number, caller=None, body_frames=(bytes(100),)) for number in range(6)]
+    assert taken[:4] == [None] * 4  # those up to the limit are not counted
+    assert all(isinstance(refusal, Refusal) for refusal in taken[4:])
+    recorded.drain()
+    assert recorded.put(9, caller=None, body_frames=(bytes(100),)) is None
+
+
+def test_callers_take_turns():
+    async def main():
+        recorded = Recorded(limit=8)
+        recorded.box.use(1.0, {})  # it takes a second for each message, so all of it is ordered
+        for number in range(6):
+            recorded.put(number, caller=b"greedy")
+        for number in range(10, 12):
+            recorded.put(number, caller=b"modest")
+        assert recorded.drain() == [0, 10, 1, 11, 2, 3, 4, 5]
+
+    run(main())
+
+
+def test_a_caller_with_less_than_its_share_is_let_into_a_full_mailbox():
+    async def main():
+        recorded = Recorded(limit=4)
+        recorded.box.use(1.0, {})
+        rooms = [recorded.put(number, caller=b"greedy") for number in range(6)]
+        assert [room is None for room in rooms] == [True] * 4 + [False] * 2
+        assert recorded.put(10, caller=b"modest") is None
+        assert recorded.drain() == [0, 10, 1, 2, 3, 4, 5]
+
+    run(main())
+
+
+def test_the_oldest_message_of_the_caller_that_has_the_most_is_dropped():
+    recorded = Recorded(limit=4, overflow="drop_oldest")
+    recorded.box.use(1.0, {})
+    for number in (0, 1, 2):
+        recorded.put(number, caller=b"greedy")
+    recorded.put(10, caller=b"modest")
+    recorded.put(3, caller=b"greedy")
+    assert recorded.refused == [0]
+    assert sorted(recorded.drain()) == [1, 2, 3, 10]
+
+
+def test_what_cannot_be_handled_in_time_is_refused_when_it_comes():
+    recorded = Recorded(limit=100)
+    recorded.box.use(0.1, {ID: 0.1})
+    for number in range(5):
+        assert recorded.put(number, deadline=10.0) is None
+    refusal = recorded.put(5, deadline=0.5)
+    assert isinstance(refusal, Refusal)
+    assert "has 5 messages that come first: about 0.60 s, and 0.50 s are left" in refusal.detail
+    assert 0.1 < refusal.retry_after < 0.6
+    assert recorded.put(6, deadline=1.5) is None
+    assert recorded.put(7, deadline=0.3, caller=None) is None  # goes before all that begin
+
+
+def test_an_idle_worker_gets_a_message_whatever_was_estimated():
+    recorded = Recorded(limit=100, idle=["worker"])
+    recorded.box.use(30.0, {ID: 30.0})
+    assert recorded.put(0, deadline=1.0) is None
+
+
+def test_what_turns_out_to_come_too_late_is_refused_before_it_is():
+    recorded = Recorded(limit=100)
+    for number in range(20):
+        recorded.put(number, deadline=1.0)
+    recorded.box.use(0.1, {ID: 0.1})
+    assert recorded.refused == list(range(9, 20))
+    assert recorded.drain() == list(range(9))
+
+
+def test_what_waits_outside_is_let_in_by_turns():
+    async def main():
+        recorded = Recorded(limit=2)
+        recorded.box.use(1.0, {})
+        for number in range(5):
+            recorded.put(number, caller=b"greedy")
+        recorded.put(10, caller=b"modest")
+        rooms = [recorded.put(number, caller=b"modest") for number in (11, 12)]
+        assert recorded.drain() == [0, 10, 1, 11, 2, 12, 3, 4]
+        assert all(room.done() for room in rooms)
+
+    run(main())
+
+
+def test_messages_of_a_kind_are_taken_out_wherever_they_are():
+    async def main():
+        recorded = Recorded(limit=2)
+        rooms = [recorded.put(number) for number in range(4)]
+        recorded.put(10, caller=None)
+        gone = recorded.box.remove(lambda parcel: parcel.payload in (1, 3, 10))
+        assert sorted(parcel.payload for parcel in gone) == [1, 3, 10]
+        await asyncio.sleep(0)
+        assert rooms[3].cancelled()
+        assert recorded.drain() == [0, 2]
+        assert (len(recorded.box), recorded.box.waiting) == (0, 0)
+
+    run(main())
+
+
+def test_no_flow_begins_while_the_mailbox_is_closed_to_new_ones():
+    async def main():
+        recorded = Recorded(limit=4)
+        recorded.put(0)
+        recorded.box.close_to_new(True)
+        room = recorded.put(1)
+        recorded.put(10, caller=None)
+        assert recorded.drain() == [10]
+        assert not room.done()
+        recorded.box.close_to_new(False)
+        assert room.done()
+        assert recorded.drain() == [0, 1]
+
+    run(main())
+
+
+def test_a_newcomer_does_not_overtake_what_its_caller_has_outside():
+    async def main():
+        recorded = Recorded(limit=4)
+        for number in range(6):
+            recorded.put(number, caller=b"greedy")
+        for number in range(10, 14):
+            recorded.put(number, caller=b"modest")
+        for number in range(6, 9):
+            recorded.put(number, caller=b"greedy")
+        order = recorded.drain()
+        assert [number for number in order if number < 10] == list(range(9))
+        assert [number for number in order if number >= 10] == [10, 11, 12, 13]
+        assert order.index(10) < 4
+
+    run(main())
+
+
+def test_a_sender_outside_whose_message_became_hopeless_is_told():
+    async def main():
+        recorded = Recorded(limit=1)
+        recorded.put(0)
+        room = recorded.put(1, deadline=1.0)
+        recorded.box.use(2.0, {})
+        assert recorded.refused == [1]
+        with pytest.raises(fw.MessageError):
+            await room
 
     run(main())

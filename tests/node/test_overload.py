@@ -6,7 +6,7 @@ import tracemalloc
 from collections import Counter
 
 import pytest
-from tests.node.messages import Done, Job
+from tests.node.messages import Done, Job, Other
 from tests.node.running import eventually, run
 
 import framewire as fw
@@ -118,7 +118,7 @@ async def full(node, **options):
     """An actor with one message at work and one in its mailbox of one."""
     go = asyncio.Event()
 
-    @node.handler(Job, mailbox=1, **options)
+    @node.handler(Job, mailbox=1, cancel_late=False, **options)
     async def slow(job):
         await go.wait()
         return Done(job.number)
@@ -171,14 +171,21 @@ def test_tell_awaits_room():
 def test_tell_does_not_wait_for_ever():
     async def main():
         async with fw.Node(timeout=0.05) as node:
-            go, promises = await full(node)
+            go = asyncio.Event()
+
+            @node.handler(Job, mailbox=1)
+            async def slow(_):
+                await go.wait()
+
+            await node.hub.tell(Job(1))
+            await eventually(lambda: node.stats().actors[-1].busy == 1)
+            await node.hub.tell(Job(2))
             with pytest.raises(fw.Overloaded, match="waited"):
                 await node.hub.tell(Job(3))
             with pytest.raises(fw.Overloaded):
                 await node.hub.tell(Job(4), ttl=0.01)
             assert node.stats().actors[-1].waiting == 0
             go.set()
-            await asyncio.gather(*promises, return_exceptions=True)
 
     run(main())
 
@@ -200,34 +207,56 @@ def test_a_cancelled_tell_waits_no_longer():
 
 def test_an_actor_that_floods_itself_comes_to_an_end():
     async def main():
-        async with fw.Node(timeout=0.1) as node:
+        async with fw.Node(max_queued=100) as node:
 
             @node.handler(Job, mailbox=2)
             async def multiply(job):
                 return [Job(job.number - 1)] * 5 if job.number else None
 
-            await node.hub.tell(Job(1))
+            await node.hub.tell(Job(6))
             await eventually(lambda: node.dead_letters.counts[fw.Reason.OVERLOADED])
             await eventually(lambda: not node.stats().actors[-1].queued)
 
     run(main())
 
 
-def test_a_handler_that_sends_waits_for_room_like_everybody():
+def test_what_a_handler_sends_gets_its_place_up_to_a_bound_of_bytes():
+    async def main():
+        async with fw.Node(max_queued_bytes=1000) as node:
+            go = asyncio.Event()
+
+            @node.handler(Done)
+            async def flood(_):
+                return [Other("x" * 100) for _ in range(20)]
+
+            @node.handler(Other, mailbox=2)
+            async def slow(_):
+                await go.wait()
+
+            await node.hub.tell(Done())
+            await eventually(lambda: node.dead_letters.counts[fw.Reason.OVERLOADED])
+            actor = node.stats().actors[-1]
+            assert actor.busy + actor.queued + node.dead_letters.counts[fw.Reason.OVERLOADED] == 20
+            assert 9 <= actor.queued <= 12  # two in the mailbox, and as many more as have 1,000 bytes
+            go.set()
+
+    run(main())
+
+
+def test_a_handler_that_sends_never_waits_for_a_mailbox_of_its_own_node():
     async def main():
         async with fw.Node() as node:
-            handled = []
+            handled, sent = [], asyncio.Event()
 
             @node.handler(Done)
             async def flood(_):
                 for number in range(200):
                     yield Job(number)
+                sent.set()
 
             @node.handler(Job, mailbox=3)
             async def slow(job):
-                await asyncio.sleep(0)
-                assert node.stats().actors[-1].queued <= 3
-                assert node.stats().actors[-1].waiting <= 1
+                await sent.wait()
                 handled.append(job.number)
 
             await node.hub.tell(Done())

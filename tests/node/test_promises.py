@@ -146,7 +146,7 @@ def test_a_late_reply_is_counted_and_dropped():
         async with fw.Node() as node:
             go = asyncio.Event()
 
-            @node.handler(Job)
+            @node.handler(Job, cancel_late=False)
             async def slow(job):
                 await go.wait()
                 return Done(job.number)

@@ -17,7 +17,7 @@ class Listening(Recording):
     def announce(self, registrations):
         self.announced.update(registrations)
 
-    def withdraw(self, registrations):
+    def withdraw(self, registrations, grace=None):  # noqa: ARG002 - nobody waits here
         for route, _ in registrations:
             del self.announced[route]
 

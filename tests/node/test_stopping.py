@@ -257,7 +257,7 @@ def test_a_thread_that_never_ends_does_not_keep_the_node():
                 let_go.wait(30)
 
             promise = node.hub.start(Job(1), Done)
-            await eventually(lambda: node._core.in_threads)
+            await eventually(lambda: node._core.threads.unfinished)
             await asyncio.wait_for(node.stop(0), 10)
             with pytest.raises(fw.NodeStopped):
                 promise.result()
@@ -272,20 +272,16 @@ def test_an_async_generator_is_closed_when_it_is_cut_off():
         closed = []
         async with fw.Node() as node:
 
-            @node.handler(Job, mailbox=1)
-            async def full(_):
-                await asyncio.Event().wait()
-
             @node.handler(Question)
             async def stream(_):
                 try:
-                    for number in range(10):
-                        yield Job(number)
+                    yield Job(1)
+                    await asyncio.Event().wait()
                 finally:
                     closed.append(True)
 
             await node.hub.tell(Question())
-            await eventually(lambda: any(actor.waiting for actor in node.stats().actors))
+            await eventually(lambda: node.stats().actors[-1].busy)
             await node.stop(0)
             assert closed == [True]
 

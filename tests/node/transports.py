@@ -19,7 +19,10 @@ class Recording:
     def announce(self, registrations):
         """Nobody is there to hear it."""
 
-    def withdraw(self, registrations):
+    async def settle(self):
+        """Nobody is there to hear it."""
+
+    def withdraw(self, registrations, grace=None):
         """Nobody is there to hear it."""
 
     def discover(self, message, receiver):

@@ -27,12 +27,12 @@ def write(directory, name, source):
 class Program:
     """``framewire COMMAND`` as a process of its own; what it writes to the standard error is in a file."""
 
-    def __init__(self, directory, *arguments, module="framewire", **variables):
+    def __init__(self, directory, *arguments, module="framewire", warnings="error", **variables):
         self._said = directory / f"stderr-{time.monotonic_ns()}"
         environ = {name: value for name, value in os.environ.items() if not name.startswith("FRAMEWIRE_")}
         with self._said.open("wb") as said:
             self.process = subprocess.Popen(
-                [sys.executable, "-W", "error", "-m", module, *map(str, arguments)],
+                [sys.executable, "-W", warnings, "-m", module, *map(str, arguments)],
                 cwd=directory,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

@@ -1,17 +1,21 @@
 """``framewire node`` in one process: it serves, drains, and says how it ended."""
 
 import json
+import os
 import re
 import signal
 import time
 from pathlib import Path
 
 import pytest
-from tests.cluster.clustering import free_ports
+from click.testing import CliRunner
+from tests.cluster.clustering import free_ports, in_a_row, rendezvous
+from tests.node.running import until
 from tests.operation.programs import client, page, program, write
 from tests.operation.shop import Order, Ordered
 
 import framewire as fw
+from framewire.cli import main
 from framewire.operation.exits import Exit
 
 
@@ -118,6 +122,16 @@ def test_an_app_that_cannot_be_loaded_or_started_is_told_in_one_paragraph(shop, 
         assert ("broken.py" in running.said) == ("ZeroDivision" in said or "cannot be imported" in said)
 
 
+def test_an_identity_that_is_taken_has_the_status_of_an_address_that_is(shop, server):
+    options = ["node", f"--rendezvous={server.uri}", "--identity=same", "--app=shop:app"]
+    with program(shop, *options) as first:
+        first.says("is ready")
+        with program(shop, *options) as second:
+            assert second.ended() == 4
+            assert "identity: 'same' is the identity of another node" in second.said
+        assert first.stop() == 0
+
+
 @pytest.mark.parametrize(
     "options",
     [["--bind=tcp://127.0.0.1:{0}"], ["--health=127.0.0.1:{0}"], ["--workers=1", "--metrics=127.0.0.1:{0}"]],
@@ -205,3 +219,94 @@ def test_what_it_does_is_recorded_where_it_is_told(shop, server):
         hub.ask(Order("tea"), Ordered)
         assert running.stop() == 0
     assert list((shop / "captures").glob("recorder=*/date=*/segment-*.parquet"))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_it_is_not_ready_before_a_rendezvous_server_was_reached(shop, workers):
+    port = in_a_row(4)
+    uri, address = f"tcp://127.0.0.1:{port}", f"127.0.0.1:{port + 3}"
+    names = [str(number + 1) for number in range(workers)] or ["node"]
+    options = [f"--rendezvous={uri}", f"--health={address}", f"--workers={workers}"]
+    with program(shop, "node", "--app=shop:app", *options) as running:
+        running.says(f"no rendezvous server was reached yet, so this node is not ready: {uri}", len(names))
+        status, text = page(address, "/ready")
+        assert (status, json.loads(text)["nodes"]) == (503, dict.fromkeys(names, "joining"))
+        assert page(address, "/live")[0] == 200
+        assert "is ready" not in running.said
+        with rendezvous(uri) as server, client(server) as hub:
+            running.says("is ready", len(names))
+            until(lambda: page(address, "/ready")[0] == 200)
+            assert hub.ask(Order("tea"), Ordered).article == "tea"
+        # That the server is gone again says nothing against the node: those who know it go on asking.
+        assert page(address, "/ready")[0] == 200
+        assert running.stop() == 0
+
+
+def test_one_that_has_not_reached_a_rendezvous_server_can_be_stopped(shop):
+    uri = f"tcp://127.0.0.1:{in_a_row(2)}"
+    with program(shop, "node", "--app=shop:app", f"--rendezvous={uri}") as running:
+        running.says("no rendezvous server was reached yet")
+        assert running.stop() == 0
+        assert "nothing was left undone" in running.said
+
+
+def test_health_and_ps_tell_the_same_of_a_node(tmp_path, server):
+    source = """
+    import asyncio, pathlib
+
+    async def app(node):
+        print("starting", flush=True)
+        while not pathlib.Path("go").exists():
+            await asyncio.sleep(0.01)
+    """
+    write(tmp_path, "slow.py", source)
+    address = f"127.0.0.1:{in_a_row(1)}"
+
+    def states():
+        told = json.loads(page(address, "/ready")[1])["nodes"]["node"]
+        done = CliRunner().invoke(main, ["ps", "--rendezvous", server.uri, "--json", "slow"])
+        assert done.exit_code == 0, done.output
+        return told, json.loads(done.stdout)["nodes"][0]["state"]
+
+    options = [f"--rendezvous={server.uri}", f"--health={address}", "--identity=slow"]
+    with program(tmp_path, "node", "--app=slow:app", *options) as running:
+        assert running.process.stdout.readline() == b"starting\n"
+        assert states() == ("starting", "starting")
+        (tmp_path / "go").touch()
+        running.says("is ready")
+        assert states() == ("ready", "ready")
+        assert running.stop() == 0
+
+
+@pytest.mark.parametrize("command", [["node", "--app=shop:app"], ["rendezvous", "tcp://127.0.0.1:*"]])
+def test_keys_that_others_can_read_have_the_status_of_a_wrong_configuration(shop, command):
+    made = CliRunner().invoke(main, ["keys", "new", "cluster", "me", "--directory", str(shop)])
+    assert made.exit_code == 0
+    (shop / "allowed").mkdir()
+    (shop / "me.key_secret").chmod(0o644)
+    table = "cluster" if command[0] == "node" else "rendezvous"
+    (shop / "framewire.toml").write_text(
+        f'[{table}.curve]\nkey = "me.key_secret"\ncluster = "cluster.key_secret"\nallowed = "allowed"\n'
+    )
+    with program(shop, *command) as running:
+        assert running.ended() == Exit.USAGE
+        assert "me.key_secret others can get at these keys (mode 0644); run: chmod 600" in running.said
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "said"),
+    [
+        (None, 0o600, "cannot be read: No such file or directory"),
+        ('[shop]\nkey = "hex:{}"\n', 0o644, "others can get at these keys (mode 0644)"),
+        ('[shop]\nkey = "hex:0011"\n', 0o600, "has 2 bytes; it takes at least 32"),
+    ],
+    ids=["none", "mode", "short"],
+)
+def test_wrong_keys_of_domains_have_it_too(shop, text, mode, said):
+    keys = shop / "keys.toml"
+    if text is not None:
+        keys.write_text(text.format(os.urandom(32).hex()))
+        keys.chmod(mode)
+    with program(shop, "node", "--app=shop:app", "--keys=keys.toml") as running:
+        assert running.ended() == Exit.USAGE
+        assert said in running.said

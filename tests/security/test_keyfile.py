@@ -7,7 +7,7 @@ from framewire.errors import ConfigError
 from framewire.security import BadSignature, DomainKey, KeyRing
 from framewire.wire import Message
 
-KEY, FORMER = os.urandom(32), os.urandom(16)
+KEY, FORMER = os.urandom(32), os.urandom(32)
 
 
 @pytest.fixture
@@ -134,3 +134,42 @@ def test_the_error_reads_as_a_list(key_file):
     first, *rest = str(caught.value).splitlines()
     assert first.endswith("keys.toml:")
     assert rest == [f"  - {d}.key: missing; give a key, or say unsigned = true" for d in "ab"]
+
+
+@pytest.mark.parametrize("where", ["key", "accept"])
+def test_a_short_key_is_refused_unless_its_domain_says_that_it_is_insecure(key_file, where):
+    short = os.urandom(31)
+    keys = {"key": KEY.hex(), "accept": KEY.hex()} | {where: short.hex()}
+    text = f'[payments]\nkey = "hex:{keys["key"]}"\naccept = ["hex:{keys["accept"]}"]\nidentities = ["pay.*"]\n'
+    (problem,) = problems(KeyRing.from_file, key_file(text))
+    assert problem.startswith(f"payments.{where}")
+    assert "has 31 bytes" in problem
+    assert "insecure_short_keys = true" in problem
+    assert short.hex() not in problem
+    assert problems(KeyRing.from_file, key_file(f"{text}insecure_short_keys = false\n")) == [problem]
+    ring = KeyRing.from_file(key_file(f"{text}insecure_short_keys = true\n"))
+    old = DomainKey("payments", short, insecure_short_keys=True)
+    ring.verify(KeyRing([old], {"payments": ["pay.*"]}).sign(Message(b"pay.order")))
+
+
+def test_that_keys_are_short_is_said_for_one_domain_alone(key_file):
+    text = f'[a]\nkey = "hex:00"\ninsecure_short_keys = true\n[b]\nkey = "hex:00"\n[c]\nkey = "hex:{KEY.hex()}"\n'
+    (problem,) = problems(KeyRing.from_file, key_file(text))
+    assert problem.startswith("b.key: ")
+    assert problems(KeyRing.from_file, key_file('[a]\nkey = "hex:00"\ninsecure_short_keys = "yes"\n'))[0] == (
+        "a.insecure_short_keys: must be true or false"
+    )
+
+
+def test_a_file_that_anybody_could_replace_is_refused(tmp_path):
+    folder = tmp_path / "open"
+    folder.mkdir()
+    path = folder / "keys.toml"
+    path.write_text(f'[payments]\nkey = "hex:{KEY.hex()}"\n')
+    path.chmod(0o600)
+    folder.chmod(0o777)
+    (problem,) = problems(KeyRing.from_file, path)
+    assert problem == f"anybody can replace it: {folder} has mode 0777; run: chmod o-w {folder}"
+    for mode in (0o1777, 0o755):
+        folder.chmod(mode)
+        assert KeyRing.from_file(path).domains == {"payments"}

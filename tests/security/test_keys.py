@@ -26,7 +26,7 @@ def test_sha256_is_the_default():
 
 @pytest.mark.parametrize("show", [repr, str, "{}".format, lambda key: f"{key!r:>90}", lambda key: repr([key])])
 def test_a_key_is_never_shown(show):
-    secret = b"correct horse battery staple"
+    secret = b"correct horse battery staple, once more"
     shown = show(DomainKey("payments", secret))
     assert "payments" in shown
     assert "horse" not in shown
@@ -70,3 +70,17 @@ def test_a_version_that_does_not_fit_cannot_be_signed(version):
 def test_a_key_survives_a_trip_to_another_process():
     key = DomainKey("d", KEY)
     assert pickle.loads(pickle.dumps(key)) == key  # noqa: S301 - our own bytes
+
+
+@pytest.mark.parametrize("length", [1, 16, 31])
+def test_a_short_key_is_refused_unless_that_is_said_to_be_insecure(length):
+    with pytest.raises(
+        UsageError, match=rf"^key: .* has {length} bytes; it takes at least 32 .*insecure_short_keys"
+    ):
+        DomainKey("d", KEY[:length])
+    with pytest.raises(UsageError, match=r"^key:"):
+        DomainKey("d", KEY[:length], insecure_short_keys="no")
+    short = DomainKey("d", KEY[:length], insecure_short_keys=True)
+    expected = hmac.new(KEY[:length], b"x\x00\x00", hashlib.sha256).digest()
+    assert short.mac(Message(b"x", 0)) == expected
+    assert pickle.loads(pickle.dumps(short)) == short  # noqa: S301 - our own bytes

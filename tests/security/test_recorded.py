@@ -18,7 +18,9 @@ SIGNED = [
 def ring(case, algorithm):
     message = decode([bytes.fromhex(frame) if isinstance(frame, str) else frame for frame in case["frames"]])
     key = bytes.fromhex(case["mac"]["keyhex"])
-    made = KeyRing([DomainKey(message.domain, key, algorithm)], {message.domain: [message.identity]})
+    made = KeyRing(
+        [DomainKey(message.domain, key, algorithm, insecure_short_keys=True)], {message.domain: [message.identity]}
+    )
     return message, made
 
 

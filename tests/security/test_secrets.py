@@ -78,7 +78,7 @@ def test_nothing_that_a_signed_and_encrypted_cluster_says_has_a_key_in_it(tmp_pa
     "wrong", ["[d]\nkey = 'hex:{}zz'", "[d]\nkey = '{}'", "d = '{}'", "[d]\nkey = 'hex:{}'\nx=1"]
 )
 def test_an_error_about_a_key_file_does_not_show_what_stands_where_the_key_is(tmp_path, wrong):
-    secret = os.urandom(16).hex()
+    secret = os.urandom(32).hex()
     path = tmp_path / "keys.toml"
     path.touch(0o600)
     path.write_text(wrong.format(secret))
@@ -100,7 +100,7 @@ def test_a_test_that_writes_a_key_fails(tmp_path, shown, outcome):
             import framewire as fw
 
             def test_it():
-                key = fw.DomainKey("payments", os.urandom(16).hex().encode())
+                key = fw.DomainKey("payments", os.urandom(32).hex().encode())
                 {shown}
         """)
     )

@@ -15,7 +15,7 @@ from framewire.wire import encode as encode_one
 
 KEYS = {algorithm: secrets.token_bytes(40) for algorithm in ALGORITHMS}
 LONG = secrets.token_bytes(200)
-FORMER = secrets.token_bytes(16)
+FORMER = secrets.token_bytes(32)
 DOMAINS = [DomainKey(algorithm, key, algorithm) for algorithm, key in KEYS.items()]
 RING = KeyRing(
     [*DOMAINS, DomainKey("sha256", FORMER), DomainKey("sha256", LONG, "md5")],

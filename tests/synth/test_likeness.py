@@ -119,7 +119,7 @@ async def real_rows():
         asker, one, other = [
             await cluster.join(recorder=Notes(kept), keyring=ring, route_grace=0.05) for _ in range(3)
         ]
-        await one.host(Oracle())
+        await one.host(Oracle(), cancel_late=False)
         await one.host(Beginner())
         await other.host(Finisher())
         await cluster.settled()

@@ -24,7 +24,7 @@ class NotedPort:
     def peer_registered(self, peer, registrations) -> None:
         self.heard.append(("registered", peer, *registrations))
 
-    def peer_unregistered(self, peer, registrations) -> None:
+    def peer_unregistered(self, peer, registrations, grace=None) -> None:  # noqa: ARG002 - nobody waits here
         self.heard.append(("unregistered", peer, *registrations))
 
     def peer_lost(self, peer) -> None:

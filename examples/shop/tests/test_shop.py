@@ -82,7 +82,7 @@ def test_a_customer_whose_bank_says_no_is_told_so_and_gets_nothing():
 
 def test_the_same_seed_refuses_the_same_orders():
     async def refused(seed):
-        async with fw.Node(signals=False) as node:
+        async with fw.Node() as node:
             await node.host(Payment(seed, declined=0.5))
             orders = [Charge(Order(number, "Ada", "tea"), 420) for number in range(100)]
             answers = await asyncio.gather(*(node.hub.ask(each, Pack) for each in orders), return_exceptions=True)
@@ -106,7 +106,7 @@ def test_what_is_not_there_cannot_be_ordered():
 def test_a_piano_takes_its_time_and_tea_does_not_wait_for_it():
     async def main():
         clock = ManualClock()
-        async with fw.Node(signals=False, clock=clock) as node:
+        async with fw.Node(clock=clock) as node:
             await node.host(Shipping(lifting=0.05))
             piano = node.hub.start(Pack(Order(1, "Ada", "piano")), Shipped)
             assert (await node.hub.ask(Pack(TEA), Shipped)).number == 1

@@ -32,7 +32,8 @@ def config() -> None:
 def check(file: str | None, told: tuple[str, ...]) -> None:
     """Say whether everything is right; if not, all that is wrong.
 
-    The key file is read as well. Exit status: 0 if all is right, 2 if anything is not.
+    The files with keys are read as well, those of domains and those of CURVE: what is in them, and who else could
+    read or replace them. Exit status: 0 if all is right, 2 if anything is not.
 
     Example: framewire config check --config production.toml
     """
@@ -40,7 +41,7 @@ def check(file: str | None, told: tuple[str, ...]) -> None:
 
     with one_paragraph():
         found = configuration(file, told)
-        ring = found.keyring()
+        ring = found.check_keys()
     where = "no file" if found.file is None else str(found.file)
     count = sum(found.is_told(option.key) for option, _, _ in found)
     keys = "" if ring is None else f"; keys of {counted(len(ring.domains), 'domain')}"

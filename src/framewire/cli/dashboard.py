@@ -20,7 +20,9 @@ _SHORTEST_TOKEN = 16
 @click.option("--lake", metavar="DIR", help="The lake to look into: a directory, or a URI.")
 @click.option("--rendezvous", multiple=True, metavar="ADDRESS", help="A rendezvous server of the live cluster.")
 @click.option("--peer", "peers", multiple=True, metavar="ADDRESS", help="A node of it, without a rendezvous.")
-@click.option("--bind", metavar="ADDRESS", help="Where to listen to nodes, for clusters on other machines.")
+@click.option(
+    "--bind", metavar="ADDRESS", help="Where to listen to nodes: any port of the way to the cluster unless given."
+)
 @click.option("--keys", metavar="KEYS.toml", help="The keys of the domains to look into.")
 @click.option("--config", "file", metavar="FILE", help="The file to read; framewire.toml unless given.")
 @click.option("--set", "told", multiple=True, metavar="KEY=VALUE", help="Any option of the file.")

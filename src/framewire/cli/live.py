@@ -112,7 +112,9 @@ def cluster_options(*, watch: bool = False) -> Callable[[F], F]:
         click.option(
             "--peer", "peers", multiple=True, metavar="ADDRESS", help="A node of it, without a rendezvous."
         ),
-        click.option("--bind", metavar="ADDRESS", help="Where to listen, for clusters on other machines."),
+        click.option(
+            "--bind", metavar="ADDRESS", help="Where to listen: any port of the way to the cluster unless given."
+        ),
         click.option("--keys", metavar="KEYS.toml", help="The keys of the domains to look into."),
         click.option("--config", "file", metavar="FILE", help="The file to read; framewire.toml unless given."),
         click.option("--set", "told", multiple=True, metavar="KEY=VALUE", help="Any option of the file."),

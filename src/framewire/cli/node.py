@@ -25,11 +25,14 @@ log = logging.getLogger("framewire.operation")
 @click.option("--config", "file", metavar="FILE", help="The file to read; framewire.toml unless given.")
 @click.option("--set", "told", multiple=True, metavar="KEY=VALUE", help="Any option, such as cluster.misses=5.")
 @click.option("--workers", metavar="N", help="Processes to use all cores with; those that die are started again.")
+@click.option("--reload-workers", is_flag=True, default=None, help="On SIGHUP, start the workers anew, one by one.")
 @click.option("--rendezvous", multiple=True, metavar="ADDRESS", help="A rendezvous server of the cluster.")
 @click.option(
     "--peer", "peers", multiple=True, metavar="ADDRESS", help="A node of it, where there is no rendezvous."
 )
-@click.option("--bind", metavar="ADDRESS", help="Where the node listens: tcp://127.0.0.1:* unless given.")
+@click.option(
+    "--bind", metavar="ADDRESS", help="Where the node listens: any port of the way to its server unless given."
+)
 @click.option("--identity", metavar="NAME", help="What other nodes know it by.")
 @click.option("--keys", metavar="KEYS.toml", help="The keys of its domains.")
 @click.option("--capture", metavar="DIR", help="Record it there: a directory, or a URI.")
@@ -56,10 +59,11 @@ def node(
     host. All options can also be in framewire.toml or in variables: see `framewire config show`.
 
     SIGTERM and Ctrl-C drain: nothing more is taken, what runs is finished and answered. A second one ends at once.
+    SIGHUP has the keys read anew, or with --reload-workers the workers started anew.
 
     Exit status: 0 if it was stopped and nothing was left undone, 2 if the configuration is wrong, 3 if the app
-    cannot be loaded or started, 4 if an address is taken, 8 if the time for draining was over before everything was
-    handled, 1 for anything else.
+    cannot be loaded or started, 4 if an address or the identity is taken, 8 if the time for draining was over
+    before everything was handled, 1 for anything else.
 
     Example: framewire node --app shop.orders:app --rendezvous tcp://host:7400 --workers 4 --health '*:8080'
     """
@@ -74,6 +78,8 @@ def node(
             raise click.UsageError(
                 "Name what is to run: --app MODULE:NAME, or app in the table [node] of the file."
             )
+        if config["node.reload_workers"] and not config["node.workers"]:
+            raise click.UsageError("--reload-workers is for several processes; say how many with --workers N.")
     set_up(config["log.level"], config["log.format"], worker=worker)
     if worker is None and (reload or config["node.workers"]):
         status = _supervise(config, file, given, reload=reload)
@@ -85,6 +91,7 @@ def node(
 _KEYS = {
     "app": "node.app",
     "workers": "node.workers",
+    "reload_workers": "node.reload_workers",
     "identity": "node.identity",
     "spans": "node.spans",
     "rendezvous": "cluster.rendezvous",

@@ -57,8 +57,10 @@ def rendezvous(
     set_up(config["log.level"], config["log.format"])
     try:
         server = Rendezvous(config["rendezvous.address"], **_options(config))
-    except ConfigError as problem:
+    except CannotListenError as problem:
         raise Wrong(str(problem), Exit.LISTEN) from None
+    except ConfigError as problem:
+        raise Wrong(str(problem), Exit.USAGE) from None
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: server.stop())
     health = config["rendezvous.health"]

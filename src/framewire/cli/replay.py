@@ -43,7 +43,9 @@ def _speed(text: str) -> float | None:
 @click.option(
     "--peer", "peers", multiple=True, metavar="ADDRESS", help="A node of it, where there is no rendezvous."
 )
-@click.option("--bind", metavar="ADDRESS", help="Where this node listens, for clusters on other machines.")
+@click.option(
+    "--bind", metavar="ADDRESS", help="Where this node listens: any port of the way to the cluster unless given."
+)
 @click.option("--keys", metavar="KEYS.toml", help="Sign with the keys in this file.")
 @click.option(
     "--where", metavar="SQL", help="Only messages that this holds for, such as \"message like 'orders.%'\"."

@@ -17,7 +17,7 @@
 #include <structmember.h>
 
 /* One more whenever a call is added or changed: the Python side does not use an older build. */
-enum { EDITION = 7 };
+enum { EDITION = 8 };
 
 enum { DONTWAIT = 1, SNDMORE = 2 };
 
@@ -56,6 +56,7 @@ typedef struct {
     Py_ssize_t holes[MOST_HOLES]; /* which frames are new in every message, counted from the end where negative */
     Py_ssize_t hole_count;
     unsigned long long oversized;
+    unsigned long long unread; /* messages that were taken off the socket, and for which there was no memory */
     PyObject *offenders; /* the first frames of what was oversized, until somebody takes them out */
 } Channel;
 
@@ -350,6 +351,11 @@ receive(Channel *self, PyObject *argument, int in_runs)
         }
         if (outcome == FAILED || (in_runs ? line_up(self, messages, message) : PyList_Append(messages, message)) < 0) {
             Py_XDECREF(message);
+            if (PyErr_ExceptionMatches(PyExc_MemoryError)) { /* those before it count, and those after it may be smaller */
+                PyErr_Clear();
+                self->unread++;
+                continue;
+            }
             if (PyList_GET_SIZE(messages) > 0 && PyErr_ExceptionMatches(PyExc_OSError)) {
                 PyErr_Clear(); /* what was received counts; the error will come again */
                 break;
@@ -531,6 +537,7 @@ channel_init(Channel *self, PyObject *args, PyObject *kwargs)
     self->max_frames = max_frames;
     self->max_bytes = max_bytes;
     self->oversized = 0;
+    self->unread = 0;
     return 0;
 }
 
@@ -571,6 +578,7 @@ static PyMethodDef channel_methods[] = {
 
 static PyMemberDef channel_members[] = {
     {"oversized", T_ULONGLONG, offsetof(Channel, oversized), READONLY, "Messages dropped for their size."},
+    {"unread", T_ULONGLONG, offsetof(Channel, unread), READONLY, "Messages dropped for lack of memory."},
     {"offenders", T_OBJECT_EX, offsetof(Channel, offenders), READONLY, "The first frame of each of them, to be taken out."},
     {NULL, 0, 0, 0, NULL},
 };

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
-import socket
 
 from framewire.errors import ConfigError
 
-__all__ = ["any_port", "can_bind", "can_connect", "candidates", "next_port", "reachable"]
+__all__ = [
+    "any_port",
+    "can_bind",
+    "can_connect",
+    "candidates",
+    "is_everywhere",
+    "is_loopback",
+    "next_port",
+    "reachable",
+    "tcp_parts",
+]
 
 _TCP = re.compile(
     r"tcp://(?P<host>\[[0-9a-fA-F:.]+(?:%\w+)?\]|\*|[\w.-]+):(?P<first>\*|\d{1,5})(?:-(?P<last>\d{1,5}))?"
@@ -58,15 +68,37 @@ def any_port(uri: str) -> str:
     return f"{uri.rpartition(':')[0]}:*" if uri.startswith("tcp:") else f"{uri}.health"
 
 
-def reachable(bound: str, advertise: str | None) -> str:
-    """Where others reach what is bound here."""
+def tcp_parts(uri: str) -> tuple[str, str] | None:
+    """Return the host and the port of a TCP address, IPv6 in its brackets; None for any other address."""
+    found = _TCP.fullmatch(uri)
+    return (found["host"], found["first"]) if found is not None and found["last"] is None else None
+
+
+def is_everywhere(uri: str) -> bool:
+    """Whether what is bound there listens at all addresses of its host, so that this is none to connect to."""
+    return uri.startswith(("tcp://0.0.0.0:", "tcp://[::]:", "tcp://*:"))
+
+
+def is_loopback(uri: str) -> bool:
+    """Whether an address is reached from its own host only, as far as can be told without looking a name up."""
+    found = _TCP.fullmatch(uri)
+    if found is None:
+        return False
+    host = found["host"].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def reachable(bound: str, advertise: str | None, host: str | None = None) -> str:
+    """Return where others reach what is bound here; ``host`` is where, if that listens at all addresses."""
+    port = bound.rpartition(":")[2]
     if advertise:
-        return advertise.replace(":*", f":{bound.rpartition(':')[2]}")
-    if bound.startswith(("tcp://0.0.0.0:", "tcp://[::]:")):
-        try:
-            host = socket.gethostbyname(socket.gethostname())
-        except OSError as problem:
-            detail = f"advertise: this host does not know its own address ({problem}); say where others reach it"
-            raise ConfigError("cluster settings", [detail]) from None
-        return f"tcp://{host}:{bound.rpartition(':')[2]}"
-    return bound
+        return advertise.replace(":*", f":{port}")
+    if not is_everywhere(bound):
+        return bound
+    if host is None:
+        detail = f"advertise: {bound} is no address that others reach; give one: advertise='tcp://host:*'"
+        raise ConfigError("cluster settings", [detail])
+    return f"tcp://{host}:{port}"

@@ -26,6 +26,10 @@ log = logging.getLogger("framewire.cluster")
 
 _REMEMBERED = 1000
 """Receivers that are gone, of which others are told when they ask."""
+_MAX_ROUTES, _MAX_CONTRACTS = 1000, 2000
+"""Receivers, and what they handle, that are told in one message: others take messages of a few MB, in slices."""
+_MAX_STRAIGHT = 1000
+"""Peers that are told everything straight."""
 _MOST_SAID = 10_000
 """Questions and withdrawals that are remembered so that they are not repeated at once."""
 
@@ -82,7 +86,8 @@ class Announcer:
 
     def include(self, peer: bytes) -> None:
         """Tell a peer everything straight, too: it is not known to hear what servers say."""
-        self._straight.add(peer)
+        if len(self._straight) < _MAX_STRAIGHT:
+            self._straight.add(peer)
 
     def forget(self, peer: bytes) -> None:
         """Say nothing more to a peer that is gone."""
@@ -112,14 +117,17 @@ class Announcer:
         for domain in self.domains:
             self.register_in(domain, registered)
 
-    def unregister(self, registrations: Iterable[Registration]) -> None:
-        """Tell of receivers that are gone, or never were; without an identity, all that handled the message."""
+    def unregister(self, registrations: Iterable[Registration], grace: float | None = None) -> None:
+        """Tell of receivers that are gone, or never were; without an identity, all that handled the message.
+
+        ``grace`` is for how many seconds those are to be waited for that have left in good order.
+        """
         gone = [(route, messages) for route, messages in registrations if self._is_news((route, messages))]
         self._withdrawn |= {route: messages for route, messages in gone if route.receiver}
         for forgotten in tuple(self._withdrawn)[: len(self._withdrawn) - _REMEMBERED]:
             del self._withdrawn[forgotten]
         for domain in self.domains:
-            self._unregister_in(domain, gone)
+            self._unregister_in(domain, gone, grace)
 
     def tell_all_in(self, domain: str) -> None:
         """Tell all that this node has in a domain, after what it has no longer."""
@@ -128,11 +136,8 @@ class Announcer:
 
     def register_in(self, domain: str, registrations: Iterable[Registration]) -> None:
         """Tell of receivers in one domain; nothing where none of them has to do with it."""
-        routes = list(self._routes(registrations, domain))
-        if routes:
-            health = service.body(
-                "Health", uri=self._health_uri, interval=service.time_span(self._settings.heartbeat)
-            )
+        health = service.body("Health", uri=self._health_uri, interval=service.time_span(self._settings.heartbeat))
+        for routes in _in_parts(self._routes(registrations, domain)):
             message = service.service_message(
                 service.REGISTER_EXTERNAL_ROUTE,
                 uri=self._uri,
@@ -147,12 +152,18 @@ class Announcer:
         message = service.service_message(service.UNREGISTER_NODE, uri=self._uri, node_identity=self._port.identity)
         self._say(message, self.domains)
 
-    def _unregister_in(self, domain: str, registrations: Iterable[Registration]) -> None:
+    def _unregister_in(
+        self, domain: str, registrations: Iterable[Registration], grace: float | None = None
+    ) -> None:
         # Kino fails on an entry without contracts, and drops the whole message.
-        routes = [route for route in self._routes(registrations, domain) if route.contracts]
-        if routes:
+        told = {} if not grace else {"grace": service.time_span(grace)}
+        for routes in _in_parts(route for route in self._routes(registrations, domain) if route.contracts):
             message = service.service_message(
-                service.UNREGISTER_MESSAGE_ROUTE, uri=self._uri, node_identity=self._port.identity, routes=routes
+                service.UNREGISTER_MESSAGE_ROUTE,
+                uri=self._uri,
+                node_identity=self._port.identity,
+                routes=routes,
+                **told,
             )
             self._say(message, [domain])
 
@@ -161,8 +172,9 @@ class Announcer:
             hub = route.receiver[:1] == bytes([HUB])
             ours = [message for message in messages if hub or self.domain_of(message) == domain]
             if ours or hub:  # an actor that handles nothing is nobody's concern, and kino fails on it
-                contracts = [service.contract(message) for message in ours]
-                yield service.body("RouteRegistration", receiver_identity=route.receiver, contracts=contracts)
+                for start in range(0, max(len(ours), 1), _MAX_CONTRACTS):
+                    contracts = [service.contract(message) for message in ours[start : start + _MAX_CONTRACTS]]
+                    yield service.body("RouteRegistration", receiver_identity=route.receiver, contracts=contracts)
 
     # --- what it wants to know
 
@@ -221,6 +233,20 @@ class Announcer:
             for peer in self._straight:
                 with contextlib.suppress(MessageError):  # gone, or too slow; it will ask again
                     self._send(peer, list(frames))
+
+
+def _in_parts(routes: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield as many routes together as fit into one message."""
+    part: list[Any] = []
+    contracts = 0
+    for route in routes:
+        if part and (len(part) >= _MAX_ROUTES or contracts + len(route.contracts) > _MAX_CONTRACTS):
+            yield part
+            part, contracts = [], 0
+        part.append(route)
+        contracts += len(route.contracts)
+    if part:
+        yield part
 
 
 def _identities(keyring: KeyRing | None) -> dict[str, tuple[bytes, ...]]:

@@ -6,6 +6,7 @@ and one on pyzmq alone, for where there was no compiler or ``FRAMEWIRE_PURE=1`` 
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import os
@@ -22,7 +23,7 @@ __all__ = ["COMPILED", "Channel", "PureChannel", "open_channel"]
 
 log = logging.getLogger("framewire.cluster")
 
-_EDITION = 7
+_EDITION = 8
 """That of ``_zmqio.c`` which goes with this module."""
 _MOST_OFFENDERS = 1000
 # Plain numbers: with pyzmq's own names for them, which are enumerations, each frame takes a microsecond more.
@@ -37,6 +38,10 @@ class Channel(Protocol):
     @property
     def oversized(self) -> int:
         """How many messages were dropped for having too many frames or bytes."""
+
+    @property
+    def unread(self) -> int:
+        """How many messages were dropped because there was no memory for them."""
 
     @property
     def offenders(self) -> list[bytes]:
@@ -66,6 +71,7 @@ class PureChannel:
         self._max_frames = max_frames
         self._max_bytes = max_bytes
         self.oversized = 0
+        self.unread = 0
         self.offenders: list[bytes] = []
 
     def receive(self, limit: int, /) -> list[list[bytes]]:
@@ -83,6 +89,10 @@ class PureChannel:
                     size += len(frame)
                     if size <= max_bytes and len(frames) <= max_frames:
                         frames.append(frame)
+            except MemoryError:
+                self.unread += 1
+                self._skip_rest()
+                continue
             except zmq.Again:
                 break
             except zmq.ZMQError as problem:
@@ -96,6 +106,12 @@ class PureChannel:
             else:
                 messages.append(frames)
         return messages
+
+    def _skip_rest(self) -> None:
+        """Take what is left of a message off the socket, so that the next call starts with the next message."""
+        while _Socket.get(self._socket, _IS_THERE_MORE):
+            with contextlib.suppress(MemoryError):
+                _Socket.recv(self._socket, 0)
 
     def receive_runs(self, limit: int, /) -> list[list[list[bytes]]]:
         runs: list[list[list[bytes]]] = []

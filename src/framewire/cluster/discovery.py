@@ -3,19 +3,26 @@
 Every node hears every service message, its own included. After each (re)connection a node tells all that it has and
 asks for all that there is, and it answers the same question of others.
 
-A node that is known in a signed domain is vouched for: nobody without a key can say that it has moved or left.
+A node that is known in a signed domain is vouched for: what is said of it without a signature counts only for
+messages that belong to no domain. It does not move it, end it, change how long it may be silent, or give its
+receivers to others.
+
+What is heard is taken in bit by bit, in the order in which it came: whoever announces a million messages must not
+make the event loop stand still, nor fill the memory with what waits.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any, ClassVar
 
 from framewire.cluster import service
 from framewire.cluster.addresses import can_connect
 from framewire.cluster.announcing import Announcer
+from framewire.cluster.namesakes import Namesakes
 from framewire.cluster.settings import ClusterSettings
 from framewire.errors import BadSignature, WireError
 from framewire.node.deadletters import Reason
@@ -31,19 +38,39 @@ _SETTLING = 0.05
 """Seconds that a server needs to take note of a new subscription."""
 _PAUSE = 0.1
 """Seconds between two answers to the same question, at most: whoever asks in between is answered after it."""
+_SLICE_S = 0.01
+"""Seconds of each turn of the event loop that may go into what is heard; a little more where a message is large."""
+_SLICE_ROUTES = 500
+"""Messages and receivers that are taken in before it is looked at how long that took: a few milliseconds."""
+_MAX_BYTES, _MAX_WAITING, _MAX_WAITING_BYTES = 4 << 20, 20_000, 32 << 20
+"""Bytes of one service message, and how many of them, with how many bytes, may wait to be taken in."""
+_MAX_KEPT_BYTES = 65_536
+"""Bytes of a bad service message that is kept as a dead letter; of larger ones there is only the reason."""
+_MAX_NAME_BYTES, _MAX_RECEIVER_BYTES, _MAX_URI_BYTES = 1024, 255, 512
+"""Bytes of a message's identity and partition, of a receiver's identity, and of an address."""
+_MAX_ROUTES_OF_NODE, _MAX_UNSIGNED_ROUTES = 50_000, 250_000
+"""Messages and receivers of one node, and of all together that nobody vouches for; each takes about 400 bytes."""
+_MAX_ANSWERED = 10_000
+"""Questions of which it is remembered when they were answered."""
 
 
 class Discovery:
-    """One node's ear. ``servers`` are those to talk to from now on, ``leader`` is one more."""
+    """Applies service messages. ``servers`` are those to talk to from now on, ``leader`` is one more.
+
+    ``spoke`` is called with a node that told of itself, and the last frame in which it did.
+    """
 
     def __init__(
         self,
         settings: ClusterSettings,
         port: Port,
         announcer: Announcer,
+        namesakes: Namesakes,
         *,
         keyring: KeyRing | None,
-        learned: Callable[[bytes, str, str, float], None],
+        learned: Callable[[bytes, str, str, float, bool], None],
+        knows: Callable[[bytes], bool],
+        spoke: Callable[[bytes, bytes], None],
         left: Callable[[bytes], None],
         servers: Callable[[list[tuple[str, str]]], None],
         leader: Callable[[tuple[str, str]], None],
@@ -52,15 +79,27 @@ class Discovery:
         self._settings = settings
         self._port = port
         self._announcer = announcer
+        self._namesakes = namesakes
         self._keyring = keyring
         self._learned = learned
+        self._knows = knows
+        self._spoke = spoke
         self._left = left
         self._servers = servers
         self._leader = leader
         self._timers: set[asyncio.TimerHandle] = set()
         self._vouched: dict[bytes, tuple[str, str]] = {}
-        self._answered: dict[str | None, float] = {}
-        self._owed: set[str | None] = set()
+        self._owners: dict[bytes, bytes] = {}
+        self._answered: dict[Hashable, float] = {}
+        self._owed: set[Hashable] = set()
+        self._waiting: deque[tuple[list[bytes], bool, int]] = deque()
+        self._waiting_bytes = 0
+        self._job: Iterator[None] | None = None
+        self._turn: asyncio.Handle | None = None
+        self._until = 0.0
+        self._is_busy = False
+        self._unsigned_routes: dict[bytes, int] = {}
+        self._unsigned_total = 0
         if settings.peers:
             self._keep_asking(settings.heartbeat)
         self._keep_asking(settings.rediscover)
@@ -70,77 +109,222 @@ class Discovery:
         before, self._keyring = self._keyring, keyring
         if keyring is None or before is None or keyring.domains != before.domains:
             self._vouched.clear()
+            self._owners.clear()
 
     def forget(self, peer: bytes) -> None:
         """Nobody vouches for a peer that is gone."""
-        self._vouched.pop(peer, None)
+        if self._vouched.pop(peer, None) is not None:
+            for receiver in [receiver for receiver, owner in self._owners.items() if owner == peer]:
+                del self._owners[receiver]
+        self._unsigned_total -= self._unsigned_routes.pop(peer, 0)
+
+    def vouch(self, peer: bytes, uri: str) -> None:
+        """Take note of where a peer is that has signed a message, until it announces itself."""
+        self._vouched.setdefault(peer, (uri, ""))
+
+    def is_vouched(self, peer: bytes) -> bool:
+        """Return whether a peer is known by a signature."""
+        return peer in self._vouched
 
     # --- what it hears
 
-    def hear(self, frames: list[bytes], *, straight: bool = False) -> bytes:
-        """Take in a service message; who it was that told of itself.
+    def hear(self, frames: list[bytes], *, straight: bool = False) -> None:
+        """Take in a service message, now or when what came before it is done.
 
         To a peer from which it came straight, and not through a server, answers go the same way.
         """
+        size = sum(map(len, frames))
+        if size > _MAX_BYTES:
+            detail = f"a service message of {size} bytes is ignored; at most {_MAX_BYTES}"
+            self._port.refused(frames[0] if straight else b"", Reason.OVERSIZED, detail)
+        elif len(self._waiting) >= _MAX_WAITING or self._waiting_bytes + size > _MAX_WAITING_BYTES:
+            detail = f"{len(self._waiting)} service messages of {self._waiting_bytes} bytes wait already"
+            self._port.refused(frames[0] if straight else b"", Reason.THROTTLED, detail)
+        else:
+            self._waiting.append((frames, straight, size))
+            self._waiting_bytes += size
+            self._work()
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something that was heard has still to be taken in."""
+        return self._job is not None or bool(self._waiting)
+
+    def _work(self) -> None:
+        """Take in what was heard, for as long as this turn of the event loop allows."""
+        if self._is_busy:
+            return  # taking in one message may let another come
+        is_first = self._turn is None  # on a slow machine, too, each turn gets something done
+        if self._turn is None:
+            self._until = self._loop.time() + _SLICE_S
+            self._turn = self._loop.call_soon(self._next_turn)
+        self._is_busy = True
+        try:
+            while self.is_behind and (is_first or self._loop.time() < self._until):
+                is_first = False
+                if self._job is None:
+                    frames, straight, size = self._waiting.popleft()
+                    self._waiting_bytes -= size
+                    self._job = self._take_in(frames, straight=straight)
+                if next(self._job, self) is self:
+                    self._job = None
+        finally:
+            self._is_busy = False
+
+    def _next_turn(self) -> None:
+        self._turn = None
+        if self.is_behind:
+            self._work()
+
+    def _take_in(self, frames: list[bytes], *, straight: bool) -> Iterator[None]:
+        """Take in a service message, and pause wherever others may have their turn."""
         try:
             message = decode(frames)
             take = self._HANDLERS.get(message.message_id)
             if take is None or message.domain not in self._announcer.domains:
-                return b""
+                return
             if self._keyring is not None:
                 self._keyring.verify(message, domain=message.domain)
             said = service.parse(message)
-            take(self, said, message.domain)
+            yield from take(self, said, message.domain) or ()
         except (WireError, BadSignature, ValueError) as problem:
             reason = Reason.BAD_SIGNATURE if isinstance(problem, BadSignature) else Reason.MALFORMED
             detail = f"a service message is ignored: {problem}"
-            self._port.refused(frames[0] if straight else b"", reason, detail, frames)
-            return b""
+            kept = frames if sum(map(len, frames)) <= _MAX_KEPT_BYTES else None
+            self._port.refused(frames[0] if straight else b"", reason, detail, kept)
+            return
         if message.message_id != service.REGISTER_EXTERNAL_ROUTE or said.node_identity == self._port.identity:
-            return b""
+            return
         speaker: bytes = said.node_identity
+        if not self._knows(speaker) or (speaker in self._vouched and not self._is_signed(message.domain)):
+            return
         if straight:
             self._announcer.include(speaker)
-        return speaker
+        self._spoke(speaker, frames[-1])
 
-    def _registered(self, said: Any, domain: str) -> None:
-        if said.node_identity == self._port.identity:
+    def _registered(self, said: Any, domain: str) -> Iterator[None]:
+        node: bytes = said.node_identity
+        if node == self._port.identity:
+            self._namesake_registered(said, domain)
             return
-        if not said.node_identity or said.node_identity[0] == 0 or len(said.node_identity) > 255:
-            raise ValueError(f"{said.node_identity!r} is no identity of a node")
+        if not node or node[0] == 0 or len(node) > 255:
+            raise ValueError(f"{node[:300]!r} is no identity of a node")
+        health, interval = said.health.uri, service.seconds(said.health.interval)
+        if max(len(said.uri), len(health)) > _MAX_URI_BYTES:
+            raise ValueError(f"node {readable(node)} is at an address of more than {_MAX_URI_BYTES} bytes")
+        if not (can_connect(said.uri) and (can_connect(health) or not health)):
+            raise ValueError(f"node {readable(node)} is at {said.uri!r} and {health!r}: no addresses")
+        place, signed = (said.uri, health), self._is_signed(domain)
+        if not signed:
+            self._check_owners(said, domain)
+        if signed:
+            self._learned(node, said.uri, health, interval, True)
+            self._vouched[node] = place
+            self._unsigned_total -= self._unsigned_routes.pop(node, 0)
+        elif self._vouched.get(node, place) not in (place, (said.uri, "")):  # a signed ask tells no health address
+            raise self._unbelievable(node, f"is at {said.uri}", domain)
+        elif node not in self._vouched:
+            if not self._settings.believes_unsigned:
+                raise self._closed(f"node {readable(node)}", domain)
+            self._learned(node, said.uri, health, interval, False)
+        self._port.peer_registered(node, ())
+        for part in self._understood(said, domain):
+            if not self._knows(node):
+                return  # it is gone again
+            self._check_room(node)
+            if signed:
+                self._owners.update((route.receiver, node) for route, _ in part)
+            unsigned = node in self._vouched and not signed
+            self._port.peer_registered(node, _of_no_domain(part) if unsigned else part)
+            if node not in self._vouched:
+                self._count(node)
+            yield
+
+    def _namesake_registered(self, said: Any, domain: str) -> None:
+        """Take in what a node of this one's identity says, which may be this one."""
         health, interval = said.health.uri, service.seconds(said.health.interval)
         if not (can_connect(said.uri) and (can_connect(health) or not health)):
-            raise ValueError(f"node {readable(said.node_identity)} is at {said.uri!r} and {health!r}: no addresses")
-        place, signed = (said.uri, health), self._is_signed(domain)
-        if not signed and self._vouched.get(said.node_identity, place) != place:
-            raise self._unbelievable(said.node_identity, f"is at {said.uri}", domain)
-        self._learned(said.node_identity, said.uri, health, interval)
-        if signed:
-            self._vouched[said.node_identity] = place
-        self._port.peer_registered(said.node_identity, self._understood(said, domain))
+            raise ValueError(f"a node of this one's identity is at {said.uri!r} and {health!r}: no addresses")
+        if self._is_believed(domain):
+            self._namesakes.heard_registration(said.uri, health, interval, signed=self._is_signed(domain))
 
-    def _unregistered(self, said: Any, domain: str) -> None:
-        if said.node_identity == self._port.identity:
+    def _is_believed(self, domain: str) -> bool:
+        """Whether what is said in a domain about this node's own identity counts: signed, where anything is."""
+        return self._is_signed(domain) or not any(map(self._is_signed, self._announcer.domains))
+
+    def _check_owners(self, said: Any, domain: str) -> None:
+        """Raise ``BadSignature`` where a node claims receivers of one that is vouched for."""
+        for route in said.routes if self._owners else ():
+            owner = self._owners.get(route.receiver_identity, said.node_identity)
+            if owner != said.node_identity:
+                raise self._unbelievable(owner, f"shares receiver {readable(route.receiver_identity)}", domain)
+
+    def _check_room(self, node: bytes) -> None:
+        """Raise ``ValueError`` where a node has announced too much."""
+        if self._port.routes_of(node) >= _MAX_ROUTES_OF_NODE:
+            raise ValueError(f"node {readable(node)} has more than {_MAX_ROUTES_OF_NODE} messages and receivers")
+        if node not in self._vouched and self._unsigned_total >= _MAX_UNSIGNED_ROUTES:
+            raise ValueError(
+                f"nodes without a signature have more than {_MAX_UNSIGNED_ROUTES} messages and receivers"
+            )
+
+    def _count(self, node: bytes) -> None:
+        """Take note of how much a node has announced that nobody vouches for."""
+        now = self._port.routes_of(node)
+        self._unsigned_total += now - self._unsigned_routes.get(node, 0)
+        self._unsigned_routes[node] = now
+
+    def _unregistered(self, said: Any, domain: str) -> Iterator[None]:
+        node: bytes = said.node_identity
+        if node == self._port.identity:
             return
-        # A hub is gone as a whole, whichever message it was that did not find it.
-        gone = [
-            (route, () if _is_hub(route.receiver) else messages)
-            for route, messages in self._understood(said, domain)
-            if route.receiver or messages
-        ]
-        self._port.peer_unregistered(said.node_identity, gone)
+        signed = self._is_signed(domain)
+        grace = service.seconds(said.grace) if said.HasField("grace") else None
+        for part in self._understood(said, domain):
+            # A hub is gone as a whole, whichever message it was that did not find it.
+            gone = [
+                (route, () if _is_hub(route.receiver) else messages)
+                for route, messages in part
+                if route.receiver or messages
+            ]
+            if signed:
+                for route, _ in gone:
+                    if self._owners.get(route.receiver) == node:
+                        del self._owners[route.receiver]
+            elif node in self._vouched:
+                gone = _of_no_domain(gone)
+            self._port.peer_unregistered(node, gone, grace)
+            if node in self._unsigned_routes:
+                self._count(node)
+            yield
 
-    def _understood(self, said: Any, domain: str) -> list[Registration]:
+    def _understood(self, said: Any, domain: str) -> Iterator[list[Registration]]:
+        """Yield what a message tells of receivers and belongs to a domain, a slice at a time."""
         found: list[Registration] = []
+        count = 0
         for route in said.routes:
-            contracts = tuple(map(service.message_id, route.contracts))
-            ours = tuple(message for message in contracts if self._announcer.domain_of(message) == domain)
-            if ours or not contracts or _is_hub(route.receiver_identity):  # a hub belongs to every domain
-                found.append((Route(route.receiver_identity), ours))
-        return found
+            receiver, contracts = route.receiver_identity, route.contracts
+            if len(receiver) > _MAX_RECEIVER_BYTES:
+                raise ValueError(f"the identity of a receiver has {len(receiver)} bytes")
+            total = len(contracts)
+            for start in range(0, max(total, 1), _SLICE_ROUTES):
+                named = [service.message_id(one) for one in contracts[start : start + _SLICE_ROUTES]]
+                if any(len(one.identity) + len(one.partition) > _MAX_NAME_BYTES for one in named):
+                    raise ValueError(f"a message's identity and partition have more than {_MAX_NAME_BYTES} bytes")
+                ours = tuple(one for one in named if self._announcer.domain_of(one) == domain)
+                if ours or not total or _is_hub(receiver):  # a hub belongs to every domain
+                    found.append((Route(receiver), ours))
+                count += 1 + len(named)
+                if count >= _SLICE_ROUTES:
+                    yield found
+                    found, count = [], 0
+        if found:
+            yield found
 
     def _node_unregistered(self, said: Any, domain: str) -> None:
         if said.node_identity == self._port.identity:
+            if self._namesakes.knows(said.uri):
+                self._answer_all(None)  # others take this node to have left, too
             return
         if said.node_identity in self._vouched and not self._is_signed(domain):
             raise self._unbelievable(said.node_identity, "has left", domain)
@@ -158,15 +342,24 @@ class Discovery:
             f"that node {readable(peer)} {what} was said in {where}, and it is known by a signature"
         )
 
+    def _closed(self, what: str, domain: str) -> BadSignature:
+        where = f"domain {domain!r}" if domain else "no domain"
+        return BadSignature(
+            f"{what} was announced in {where} without a signature, and this node is closed (cluster.open = false)"
+        )
+
     def _cluster_routes_requested(self, said: Any, domain: str) -> None:
         if not said.requestor_node_identity:
-            self._answer(None)  # a server asks: there are others now who have not heard of this node
-        elif said.requestor_node_identity != self._port.identity:
-            self._answer(domain)
+            self._answer_all(None)  # a server asks: there are others now who have not heard of this node
+        elif said.requestor_node_identity != self._port.identity or (
+            self._is_believed(domain) and self._namesakes.heard_request(said.requestor_uri)
+        ):
+            self._answer_all(domain)
 
     def _node_routes_requested(self, said: Any, domain: str) -> None:
         if said.target_node_identity == self._port.identity:
-            self._answer(domain)
+            self._namesakes.heard_question()
+            self._answer_all(domain)
 
     def _route_wanted(self, said: Any, domain: str) -> None:
         if said.requestor_node_identity == self._port.identity:
@@ -177,18 +370,24 @@ class Discovery:
             for route, messages in self._port.registrations
             if (route.receiver == said.receiver_identity if said.receiver_identity else wanted in messages)
         ]
-        self._announcer.register_in(domain, matching)
+        if matching:
+            asked = (domain, said.receiver_identity or wanted)
+            self._answer(asked, lambda: self._announcer.register_in(domain, matching))
 
     def _reconfigured(self, said: Any, _: str) -> None:
         if not said.servers:
             raise ValueError("a new configuration without servers")
+        if not self._settings.believes_unsigned:
+            raise self._closed("new rendezvous servers", "")
         self._servers(list(map(_place, said.servers)))
 
     def _leader_named(self, said: Any, _: str) -> None:
         # A kino server that is not the leader repeats nothing of what it is told: without the leader nobody hears.
+        if not self._settings.believes_unsigned:
+            raise self._closed("another rendezvous server", "")
         self._leader(_place(said.leader))
 
-    _HANDLERS: ClassVar[dict[MessageId, Callable[[Discovery, Any, str], None]]] = {
+    _HANDLERS: ClassVar[dict[MessageId, Callable[[Discovery, Any, str], Iterator[None] | None]]] = {
         service.REGISTER_EXTERNAL_ROUTE: _registered,
         service.UNREGISTER_MESSAGE_ROUTE: _unregistered,
         service.UNREGISTER_NODE: _node_unregistered,
@@ -201,24 +400,34 @@ class Discovery:
 
     # --- when it speaks up
 
-    def _answer(self, domain: str | None) -> None:
-        """Tell all in a domain, or in every one; those who ask again and again are answered together."""
-        if domain in self._owed:
+    def _answer(self, question: Hashable, answer: Callable[[], None]) -> None:
+        """Answer a question; those who ask the same again and again are answered together."""
+        if question in self._owed:
             return
-        wait = self._answered.get(domain, -math.inf) + _PAUSE - self._loop.time()
+        wait = self._answered.get(question, -math.inf) + _PAUSE - self._loop.time()
         if wait > 0:
-            self._owed.add(domain)
-            self._later(wait, lambda: self._answer_now(domain))
+            self._owed.add(question)
+            self._later(wait, lambda: self._answer_now(question, answer))
         else:
-            self._answer_now(domain)
+            self._answer_now(question, answer)
 
-    def _answer_now(self, domain: str | None) -> None:
-        self._owed.discard(domain)
-        self._answered[domain] = self._loop.time()
-        if domain is None:
-            self._announcer.introduce()
-        elif domain in self._announcer.domains:
-            self._announcer.tell_all_in(domain)
+    def _answer_now(self, question: Hashable, answer: Callable[[], None]) -> None:
+        self._owed.discard(question)
+        if len(self._answered) >= _MAX_ANSWERED:
+            self._answered.clear()
+        self._answered[question] = self._loop.time()
+        answer()
+
+    def _answer_all(self, domain: str | None) -> None:
+        """Tell all in a domain, or in every one."""
+
+        def tell() -> None:
+            if domain is None:
+                self._announcer.introduce()
+            elif domain in self._announcer.domains:
+                self._announcer.tell_all_in(domain)
+
+        self._answer(domain, tell)
 
     def connected(self) -> None:
         """A server is there. It may be slow to take note of who listens, so it is told twice."""
@@ -241,9 +450,18 @@ class Discovery:
         self._timers.add(timer)
 
     def close(self) -> None:
-        """Speak up no more."""
+        """Speak up no more, and take in nothing that waits."""
+        if self._turn is not None:
+            self._turn.cancel()
+        self._waiting.clear()
+        self._job = None
         for timer in self._timers:
             timer.cancel()
+
+
+def _of_no_domain(registrations: list[Registration]) -> list[Registration]:
+    """What counts without a signature: hubs belong to every domain, and so does a receiver as a whole."""
+    return [(route, messages) for route, messages in registrations if messages and not _is_hub(route.receiver)]
 
 
 def _is_hub(receiver: bytes) -> bool:

@@ -1,14 +1,13 @@
-"""The ways to other nodes: one ROUTER socket, and for each peer a bounded queue of what it cannot take yet.
+"""Connections to other nodes: for each peer a ROUTER socket, and a bounded queue of what it cannot take yet.
 
-A peer is addressed by its identity, so a message never reaches a node that has taken another's place. While a
-connection is being made, or made again, messages wait; when that takes too long the peer is lost.
+A peer is addressed by its identity, so a message never reaches a node that has taken another's place. A socket for
+each peer makes an identity count only at the address where it was announced: in a socket that several share, any of
+them could call itself like another and get its messages. While a connection is being made, or made again, messages
+wait; when that takes too long the peer is lost.
 
 The first message in a turn of the event loop leaves at once. What follows it in the same turn is gathered and
 leaves together when the loop comes round: each hand-over to libzmq may wake its thread and cost a system call
 there, and a busy node has many messages in a turn (bench/cluster.py).
-
-A connection that is let go of ends in libzmq's thread, some time later, and until then it takes messages, which are
-lost. So a node to which there was one before is not connected to again until a ping finds nobody there any more.
 """
 
 from __future__ import annotations
@@ -24,14 +23,13 @@ from typing import NamedTuple
 
 import zmq
 
-from framewire.cluster import service
-from framewire.cluster.channel import open_channel
+from framewire.cluster.channel import Channel, open_channel
 from framewire.cluster.curve import PLAIN, Mechanism
+from framewire.cluster.resolver import Dialer, Resolver
 from framewire.cluster.settings import ClusterSettings
-from framewire.cluster.sockets import connect, make_socket
+from framewire.cluster.sockets import make_socket
 from framewire.errors import BadBody, MessageError, Overloaded, Unreachable
 from framewire.node.mailbox import Room
-from framewire.wire import encode
 from framewire.wire.message import readable
 
 __all__ = ["Links", "Traffic"]
@@ -41,8 +39,8 @@ log = logging.getLogger("framewire.cluster")
 _FIRST_TRY, _LAST_TRY = 0.001, 0.05
 _GATHERED = 64
 """Messages to one peer that leave without waiting for the end of the turn."""
-_SAID_BACK = 65_536
-"""Bytes that a peer may send where it should only listen; whoever sends more is cut off."""
+_SAID_BACK, _MAX_SAID_BACK = 65_536, 10
+"""Bytes of a message that a peer may send where it should only listen, and how many are received; none is read."""
 _TOO_MANY_WAITING = 10
 """How many times the queue's length of senders may wait beyond it."""
 _REMEMBERED = 1000
@@ -59,21 +57,34 @@ class Traffic(NamedTuple):
 
 class _Link:
     __slots__ = (
+        "channel",
+        "dialer",
         "dropped",
-        "ending",
         "gathered",
         "identity",
         "queue",
         "sent",
         "silent_since",
+        "socket",
         "timer",
         "tries",
         "uri",
     )
 
-    def __init__(self, identity: bytes, uri: str, before: Traffic) -> None:
+    def __init__(
+        self,
+        identity: bytes,
+        uri: str,
+        before: Traffic,
+        socket: zmq.Socket[bytes],
+        channel: Channel,
+        dialer: Dialer,
+    ) -> None:
         self.identity = identity
         self.uri = uri
+        self.socket = socket
+        self.channel = channel
+        self.dialer = dialer
         self.sent, self.dropped, _ = before
         self.queue: deque[tuple[list[bytes], Room | None]] = deque()
         self.silent_since: float | None = None
@@ -81,8 +92,6 @@ class _Link:
         self.timer: asyncio.TimerHandle | None = None
         self.gathered: list[list[bytes]] = []
         """What leaves when the event loop comes round. Where something is queued the peer takes nothing now."""
-        self.ending = False
-        """Whether the connection before this one has still to end. Then all is queued, and nothing tried."""
 
     @property
     def waiting(self) -> int:
@@ -97,15 +106,18 @@ class Links:
         context: zmq.Context[zmq.Socket[bytes]],
         settings: ClusterSettings,
         *,
+        resolver: Resolver | None = None,
         mechanism: Mechanism = PLAIN,
         lost: Callable[[bytes], None],
         undelivered: Callable[[list[bytes], MessageError], None],
+        allows: Callable[[bytes, str], bool] = lambda _, __: True,
         turn: Callable[[int], None] = lambda _: None,
         alone: Callable[[], None] = lambda: None,
     ) -> None:
         """``turn`` is called whenever the event loop has come round, with how many messages left together.
 
-        ``alone`` is called where that was one, and all is done.
+        ``alone`` is called where that was one, and all is done. ``allows`` tells whether a peer with a name may be
+        connected to at one of that name's numeric addresses.
         """
         self._loop = asyncio.get_running_loop()
         self._settings = settings
@@ -113,29 +125,28 @@ class Links:
         self._undelivered = undelivered
         self._told = turn
         self._was_alone = alone
-        self._socket = make_socket(
-            context,
-            zmq.ROUTER,
-            ROUTER_MANDATORY=1,
-            ROUTER_HANDOVER=1,  # a new connection to an identity counts, though the old one may still be closing
-            IMMEDIATE=1,  # an identity is forgotten with its connection: a port may have a new owner
-            SNDHWM=settings.send_queue,
-            RECONNECT_IVL=50,
-            RECONNECT_IVL_MAX=2000,
-            MAXMSGSIZE=_SAID_BACK,
+        self._allows = allows
+        self._context = context
+        self._options: dict[str, int | bytes] = {
+            "ROUTER_MANDATORY": 1,
+            "ROUTER_HANDOVER": 1,  # a new connection counts, though the old one may still be closing
+            "IMMEDIATE": 1,  # an identity is forgotten with its connection: a port may have a new owner
+            "SNDHWM": settings.send_queue,
+            "RCVHWM": _MAX_SAID_BACK,
+            "RECONNECT_IVL": 50,
+            "RECONNECT_IVL_MAX": 2000,
+            "MAXMSGSIZE": _SAID_BACK,
             **mechanism.connecting,
-        )
-        self._channel = open_channel(self._socket, settings.max_frames, settings.max_message_bytes)
+        }
+        self._resolver = resolver or Resolver()
         self._links: dict[bytes, _Link] = {}
         self._known: dict[bytes, str] = {}
         self._past: dict[bytes, Traffic] = {}
+        self._closed = False
         self._emptier = asyncio.Event()
         self._turn: asyncio.Handle | None = None
         self._gathering: list[_Link] = []
         self._most_gathered = min(_GATHERED, settings.send_queue)
-        self._ping = encode(service.service_message(service.PING), settings.wire_version)
-        self._descriptor = int(self._socket.getsockopt(zmq.FD))
-        self._loop.add_reader(self._descriptor, self._flush_all)
 
     @property
     def queued(self) -> int:
@@ -189,11 +200,7 @@ class Links:
             del self._past[next(iter(self._past))]
         if link.timer is not None:
             link.timer.cancel()
-        if not (link.ending or self._is_used(link.uri)):
-            try:
-                self._socket.disconnect(link.uri)
-            except zmq.ZMQError as problem:
-                log.debug("disconnecting from %s: %s", link.uri, problem)
+        self._disconnect(link, 0)
         self._emptier.set()
         link.queue.extend((frames, None) for frames in link.gathered)
         link.gathered.clear()
@@ -207,7 +214,7 @@ class Links:
         """Send a message to a node, at once or as soon as it can be; what is returned is done by then."""
         link = self._links.get(identity) or self._connect(identity)
         frames[0] = identity
-        if link.queue or link.ending:
+        if link.queue:
             return self._enqueue(link, frames)
         if self._turn is None:
             try:
@@ -226,7 +233,7 @@ class Links:
 
     def _sent(self, link: _Link, frames: list[bytes]) -> bool:
         try:
-            sent = self._channel.send(frames)
+            sent = link.channel.send(frames)
         except OSError as problem:
             if problem.errno != errno.EHOSTUNREACH:
                 link.dropped += 1
@@ -249,42 +256,41 @@ class Links:
             self._was_alone()
 
     def _connect(self, identity: bytes) -> _Link:
+        if self._closed:
+            raise Unreachable("this node is stopping")
         uri = self._known.get(identity)
         if uri is None:
             raise Unreachable(f"nobody knows where node {readable(identity)} is")
-        before = self._past.get(identity)
-        link = _Link(identity, uri, before or Traffic(0))
-        if before is None or self._has_ended(link):
-            self._dial(link)
-        else:
-            link.ending = True
-            link.silent_since = self._loop.time()
-        self._past.pop(identity, None)
+        try:
+            socket = make_socket(self._context, zmq.ROUTER, **self._options)
+        except zmq.ZMQError as problem:
+            raise Unreachable(
+                f"node {readable(identity)} at {uri}: {problem}; raise the limit of open files (ulimit -n)"
+            ) from None
+        try:
+            dialer = self._dial(identity, uri, socket)
+            channel = open_channel(socket, self._settings.max_frames, self._settings.max_message_bytes)
+        except zmq.ZMQError as problem:
+            socket.close(0)
+            raise Unreachable(f"node {readable(identity)} at {uri}: {problem}") from None
+        link = _Link(identity, uri, self._past.pop(identity, Traffic(0)), socket, channel, dialer)
+        self._loop.add_reader(int(socket.getsockopt(zmq.FD)), self._changed, link)
         self._links[identity] = link
         return link
 
-    def _dial(self, link: _Link) -> None:
-        link.ending = False
-        if not self._is_used(link.uri, beside=link):
-            try:
-                connect(self._socket, link.uri)
-            except zmq.ZMQError as problem:
-                raise Unreachable(f"node {readable(link.identity)} at {link.uri}: {problem}") from None
+    def _dial(self, identity: bytes, uri: str, socket: zmq.Socket[bytes]) -> Dialer:
+        """Connect a socket to a peer; where it has a name, when that was looked up."""
 
-    def _is_used(self, uri: str, *, beside: _Link | None = None) -> bool:
-        return any(link.uri == uri and not link.ending and link is not beside for link in self._links.values())
+        def found() -> None:
+            self._loop.call_soon_threadsafe(dialer.settle)
 
-    def _has_ended(self, link: _Link) -> bool:
-        """Whether a node can be connected to again. What is ending may pass on the ping, or may not."""
-        if self._is_used(link.uri, beside=link):
-            return True  # it was let go of by one of several
-        self._socket.getsockopt(zmq.EVENTS)  # takes note of what has ended
-        self._ping[0] = link.identity
-        try:
-            self._channel.send(self._ping)
-        except OSError as problem:
-            return problem.errno == errno.EHOSTUNREACH
-        return False
+        dialer = Dialer(socket, self._resolver, found, lambda number: self._allows(identity, number))
+        dialer.connect(uri)
+        return dialer
+
+    def _disconnect(self, link: _Link, linger: int) -> None:
+        self._loop.remove_reader(int(link.socket.getsockopt(zmq.FD)))
+        link.socket.close(linger)
 
     def _enqueue(self, link: _Link, frames: list[bytes]) -> Room | None:
         limit = self._settings.send_queue
@@ -311,29 +317,24 @@ class Links:
         link.tries += 1
         link.timer = self._loop.call_later(delay, self._flush, link)
 
-    def _flush_all(self) -> None:
-        self._socket.getsockopt(zmq.EVENTS)  # takes note of what the descriptor told, or it would tell it again
-        for link in tuple(self._links.values()):
-            if link.queue or link.gathered:
-                self._flush(link)
+    def _changed(self, link: _Link) -> None:
+        link.socket.getsockopt(zmq.EVENTS)  # takes note of what the descriptor told, or it would tell it again
+        if link.queue or link.gathered:
+            self._flush(link)
 
     def _flush(self, link: _Link) -> None:
         if link.timer is not None:
             link.timer.cancel()
             link.timer = None
-        if self._socket.closed or self._links.get(link.identity) is not link:
+        if self._links.get(link.identity) is not link:
             return
-        if link.ending and self._has_ended(link):
-            try:
-                self._dial(link)
-            except Unreachable:
-                self._lost(link.identity)
-                return
         if self._emptied(link):
             link.tries = 0
             self._emptier.set()
             return
         silent = 0.0 if link.silent_since is None else self._loop.time() - link.silent_since
+        if silent:
+            link.dialer.renew(link.uri)
         if silent > self._settings.patience:
             self._lost(link.identity)
         else:
@@ -341,8 +342,6 @@ class Links:
 
     def _emptied(self, link: _Link) -> bool:
         """Send what the peer takes; whether that was all."""
-        if link.ending:
-            return False
         queue, gathered = link.queue, link.gathered
         if gathered:
             link.gathered = []
@@ -360,7 +359,7 @@ class Links:
                 link.dropped += 1
                 continue
             try:
-                sent = self._channel.send_many(batch)
+                sent = link.channel.send_many(batch)
                 link.sent += sent
             except OSError as problem:
                 if problem.errno == errno.EHOSTUNREACH:
@@ -370,6 +369,8 @@ class Links:
                 del batch[1:]
                 sent = 1
                 self._undelivered(batch[0], self._refusal(link, batch[0], problem))
+                if self._links.get(link.identity) is not link:
+                    return True  # it was let go of meanwhile, and its socket is closed
             link.silent_since = None
             if sent:
                 link.tries = 0
@@ -384,7 +385,7 @@ class Links:
     def _all_sent(self, link: _Link, gathered: list[list[bytes]]) -> bool:
         """Send what was gathered; what does not pass at once stays in the list, and tells why when tried again."""
         with contextlib.suppress(OSError):
-            sent = self._channel.send_many(gathered)
+            sent = link.channel.send_many(gathered)
             link.sent += sent
             del gathered[:sent]
             link.silent_since = None
@@ -409,9 +410,9 @@ class Links:
 
     def close(self, linger: int) -> None:
         """Let go of everyone, but give what is on its way so many milliseconds to get there."""
-        self._loop.remove_reader(self._descriptor)
         if self._turn is not None:
             self._turn.cancel()
+        self._closed = True
         for link in tuple(self._links.values()):
             if link.timer is not None:
                 link.timer.cancel()
@@ -420,5 +421,6 @@ class Links:
                 self._undelivered(frames, Unreachable("this node is stopping"))
                 if room is not None and not room.done():
                     room.set_result(None)
+        for link in self._links.values():
+            self._disconnect(link, linger)
         self._links.clear()
-        self._socket.close(linger)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import os
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from framewire.cluster.route_requests import RouteRequests
 from framewire.cluster.settings import ClusterSettings, Server
@@ -29,10 +30,14 @@ class Node(node.Node):
     """Hosts actors, and sends messages to them and to those of other nodes.
 
     ``Node()`` is a world of its own. ``Node(rendezvous=["tcp://host:7400"])`` is part of a cluster, and so is one
-    with ``peers`` or ``bind``. Use it with ``async with``, which also makes SIGTERM and SIGINT stop it in good
-    order. ``capture`` records it: a directory, a URI, a ``Capture`` with options, or any ``Recorder``. Further
-    options are those of ``Settings`` and ``ClusterSettings``.
+    with ``peers`` or ``bind``. Use it with ``async with``. Under ``fw.run`` SIGTERM and SIGINT stop it in good
+    order; in any other program it leaves signals alone, unless ``signals=True`` has it take them. ``capture``
+    records it: a directory, a URI, a ``Capture`` with options, or any ``Recorder``. Further options are those of
+    ``Settings`` and ``ClusterSettings``.
     """
+
+    _identity_is_unique: ClassVar[bool] = False
+    """Whether nobody else can have an identity that it is given, so that this need not be checked."""
 
     def __init__(
         self,
@@ -44,7 +49,7 @@ class Node(node.Node):
         capture: Recorder | str | os.PathLike[str] | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
-        signals: bool = True,
+        signals: bool | None = None,
         **options: Any,
     ) -> None:
         told = {name: options.pop(name) for name in tuple(options) if name in _OPTIONS}
@@ -53,7 +58,9 @@ class Node(node.Node):
         }
         settings = _checked(told, options)
         if transport is None and told:
-            transport = SocketTransport(settings, keyring)
+            named = identity is not None and not self._identity_is_unique
+            transport = SocketTransport(settings, keyring, check_identity=named)
+            transport.refused = self._be_refused
         super().__init__(
             identity=identity,
             keyring=keyring,
@@ -74,6 +81,25 @@ class Node(node.Node):
             except BaseException:
                 await self.stop(0)
                 raise
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether a rendezvous server was reached since the start; True where none is named."""
+        return not isinstance(self._transport, SocketTransport) or self._transport.joined.is_set()
+
+    async def joined(self) -> None:
+        """Wait until a rendezvous server was reached, or the node stops; return at once where none is named."""
+        if isinstance(self._transport, SocketTransport):
+            await self._transport.joined.wait()
+
+    async def serve(self) -> None:
+        """Wait until the node is stopped; raise ``ConfigError`` if it was, because another has its identity."""
+        await super().serve()
+        if isinstance(self._transport, SocketTransport) and self._transport.refusal is not None:
+            raise self._transport.refusal
+
+    def _be_refused(self, _: ConfigError) -> None:
+        self._refused = asyncio.get_running_loop().create_task(self.stop(), name="framewire stop of a refused node")
 
     def use_keys(self, keyring: KeyRing | None) -> None:
         super().use_keys(keyring)

@@ -23,6 +23,8 @@ _MANY = 4
 """Messages in a turn that are many."""
 _NAMED = 0.2
 """Seconds that libzmq's thread has to start; without it, all goes on as well, only not as fast."""
+_MAX_SOCKETS = 20_000
+"""There is one for each peer (links.py), of which 10,000 may be known, and a few besides."""
 _SURE = 32
 """Turns by which those with many must outnumber the others, or the other way round, before anything is changed."""
 
@@ -31,6 +33,7 @@ def make_context() -> tuple[zmq.Context[zmq.Socket[bytes]], Pace]:
     """A context, and what sets the pace of its thread."""
     before = _threads().keys()
     made: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    made.set(zmq.MAX_SOCKETS, _MAX_SOCKETS)
     made.socket(zmq.PAIR).close(0)  # libzmq starts its thread with the first socket
     return made, Pace(_new_io_threads(before))
 

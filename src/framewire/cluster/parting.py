@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from framewire.node.transport import Port
+
 __all__ = ["LastCalls", "Partings"]
 
 _HEARD = 0.1
@@ -22,20 +24,20 @@ _LONGEST = 2.0
 class LastCalls:
     """What comes to a node that leaves: still taken in, so that it is answered or passed on to another."""
 
-    def __init__(self, receive: Callable[[bytes, list[bytes]], None]) -> None:
+    def __init__(self, port: Port) -> None:
         self._loop = asyncio.get_running_loop()
-        self._receive = receive
+        self._port = port
         self._calm = self._loop.time() + _HEARD
 
     def receive(self, peer: bytes, frames: list[bytes]) -> None:
         """Take in a message."""
         self._calm = self._loop.time() + _CALM
-        self._receive(peer, frames)
+        self._port.receive(peer, frames)
 
     def receive_alike(self, peer: bytes, messages: list[list[bytes]]) -> None:
         """Take in several."""
-        for frames in messages:
-            self.receive(peer, frames)
+        self._calm = self._loop.time() + _CALM
+        self._port.receive_alike(peer, messages)
 
     async def over(self) -> None:
         """Wait until nobody sends any more."""

@@ -19,8 +19,11 @@ from framewire.cluster import service
 from framewire.cluster.addresses import can_bind, can_connect, next_port
 from framewire.cluster.channel import open_channel
 from framewire.cluster.curve import PLAIN, Doorkeeper
+from framewire.cluster.duplicate_watch import ASK_AFTER_S, DuplicateWatch
 from framewire.cluster.open_paths import OpenPaths
-from framewire.cluster.partners import Partner
+from framewire.cluster.partners import Partner, Partners
+from framewire.cluster.publishing import Publisher
+from framewire.cluster.resolver import Resolver
 from framewire.cluster.service import HEARTBEAT, PING, PONG, REQUEST_CLUSTER_ROUTES, service_message, time_span
 from framewire.cluster.sockets import bind_first, make_socket
 from framewire.errors import ConfigError, WireError
@@ -50,6 +53,10 @@ _TOLERATED = 2
 """How many times as large a single frame may be to be dropped alone; ZeroMQ ends the connection of a larger one."""
 _SETTLING = 0.05
 """Seconds that a partner needs to take note of a new subscription."""
+_MOST_DUE = 1000
+"""Messages of its own that a server is about to send."""
+_NAMES_S = 0.05
+"""Between looks at whether a partner's name was found that is being looked up."""
 
 
 class Rendezvous:
@@ -78,6 +85,7 @@ class Rendezvous:
         self._stopping = threading.Event()
         self.dropped = 0
         """Messages that were no node's, or too large, and so were not repeated."""
+        self._watch = DuplicateWatch()
         self.pulse: float | None = None
         """When it last came round, by the monotonic clock; None before it serves."""
         self._bell = make_socket(self._context, zmq.PAIR)
@@ -103,38 +111,43 @@ class Rendezvous:
             self._inbox = make_socket(
                 self._context, zmq.ROUTER, RCVHWM=100_000, MAXMSGSIZE=_LARGEST * _TOLERATED, **options
             )
-            self._speaker = make_socket(self._context, zmq.PUB, SNDHWM=100_000, **options)
-            self._relay = make_socket(self._context, zmq.PUB, SNDHWM=100_000, **options)
+            self._speaker = Publisher(self._context, SNDHWM=100_000, **options)
+            self._relay = Publisher(self._context, SNDHWM=100_000, **options)
             try:
                 self.uri = bind_first(self._inbox, [uri])
-                self.broadcast = bind_first(self._speaker, [broadcast or next_port(self.uri)])
-                self.relay = bind_first(self._relay, [next_port(self.uri, 2)])
+                self.broadcast = self._speaker.bind([broadcast or next_port(self.uri)])
+                self.relay = self._relay.bind([next_port(self.uri, 2)])
             except ConfigError:
                 if not tries_left:
                     raise
-                for source in (self._inbox, self._speaker, self._relay):
-                    source.close(0)
+                self._inbox.close(0)
+                self._speaker.close()
+                self._relay.close()
             else:
                 return
 
     def run(self) -> None:
         """Serve until told to stop."""
         inbox = open_channel(self._inbox, max_bytes=_LARGEST)
-        speaker, relay = map(open_channel, (self._speaker, self._relay))
+        speaker, relay = self._speaker, self._relay
         poller = zmq.Poller()
-        for source in (self._inbox, self._bell):
+        for source in (self._inbox, self._bell, speaker.socket, relay.socket):
             poller.register(source, zmq.POLLIN)
-        partners: list[Partner] = []
+        partners: Partners | None = None
+        resolver = Resolver()
         beat = encode(service_message(HEARTBEAT, interval=time_span(self._heartbeat)))
         pong = encode(service_message(PONG))
         # Nobody in particular asks, so everybody answers, and asks in turn: see Discovery.
         call = encode(service_message(REQUEST_CLUSTER_ROUTES, requestor_uri="", requestor_node_identity=b""))
         due = [(time.monotonic(), beat)]
-        oversized = 0
+        unreadable = 0
         try:
-            partners += [
-                Partner(self._context, uri, self._heartbeat, poller, self._mechanism) for uri in self._partners
-            ]
+            partners = Partners(
+                self._partners,
+                lambda uri: Partner(self._context, uri, self._heartbeat, poller, self._mechanism),
+                self.relay,
+                resolver,
+            )
             log.info("listening at %s, speaking at %s", self.uri, self.broadcast)
             while not self._stopping.is_set():
                 now = self.pulse = time.monotonic()
@@ -144,9 +157,17 @@ class Rendezvous:
                     if frames is beat:
                         relay.send(beat)
                         heapq.heappush(due, (now + self._heartbeat, beat))
-                        for partner in partners:
-                            partner.check()
-                poller.poll(max(0, math.ceil((due[0][0] - time.monotonic()) * 1000)))
+                        partners.check()
+                wait = due[0][0] - time.monotonic()
+                waiting = partners.is_waiting
+                poller.poll(max(0, math.ceil((min(wait, _NAMES_S) if waiting else wait) * 1000)))
+                for publisher in (speaker, relay):
+                    socket = publisher.socket
+                    if publisher.check():
+                        poller.unregister(socket)
+                        poller.register(publisher.socket, zmq.POLLIN)
+                if waiting:
+                    partners.settle()
                 for frames in inbox.receive(1000):
                     said = frames[1:]  # without what the socket put on top
                     kind = _kind(said)
@@ -155,10 +176,13 @@ class Rendezvous:
                     elif kind in _REPEATED:
                         speaker.send(said)
                         relay.send(said)
+                        question = self._watch.heard(frames[0], kind, said, time.monotonic())
+                        if question is not None and len(due) < _MOST_DUE:
+                            heapq.heappush(due, (time.monotonic() + ASK_AFTER_S, question))
                     else:
                         self.dropped += 1
-                self.dropped += inbox.oversized - oversized
-                oversized = inbox.oversized
+                before, unreadable = unreadable, inbox.oversized + inbox.unread
+                self.dropped += unreadable - before
                 for partner in partners:
                     for frames in partner.receive():
                         speaker.send(frames)
@@ -167,8 +191,9 @@ class Rendezvous:
                         for delay in (_SETTLING, max(2 * _SETTLING, self._heartbeat / 2)):
                             heapq.heappush(due, (time.monotonic() + delay, call))
         finally:
-            for partner in partners:
-                partner.close()
+            resolver.close()
+            if partners is not None:
+                partners.close()
             self.close()
 
     def close(self) -> None:
@@ -177,6 +202,11 @@ class Rendezvous:
             self._doorkeeper.close()
         self._context.destroy(0)
         self._paths.close()
+
+    @property
+    def duplicates(self) -> int:
+        """How often two nodes of one identity were noticed."""
+        return self._watch.found
 
     @property
     def is_stopping(self) -> bool:

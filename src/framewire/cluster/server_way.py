@@ -34,24 +34,32 @@ _FAILED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 
 
 class Arrivals:
-    """Tells whenever a socket has a connection that works; ``refused``, when one was made that does not."""
+    """Tells whenever a socket has a connection that works; ``refused``, when one was made that does not.
+
+    ``lost`` is called when a connection has ended.
+    """
 
     def __init__(
         self,
         watched: zmq.Socket[bytes],
         connected: Callable[[], None],
         refused: Callable[[], None] = lambda: None,
+        lost: Callable[[], None] = lambda: None,
     ) -> None:
         self._watched = watched
         self._connected = connected
         self._refused = refused
-        monitor = watched.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | _FAILED)
+        self._lost = lost
+        monitor = watched.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | _FAILED)
         self._reader = Reader(monitor, self._happened, 10, 4096)
 
     def _happened(self, frames: list[bytes]) -> None:
         told = parse_monitor_message(frames)
         if told["event"] & _FAILED:
             self._refused()
+            return
+        if told["event"] == zmq.EVENT_DISCONNECTED:
+            self._lost()
             return
         log.debug("connected to %s", told["endpoint"].decode(errors="replace"))
         self._connected()
@@ -102,7 +110,7 @@ class _Sockets:
 
 
 class ServerWay:
-    """Speaks and listens to one server."""
+    """Speaks and listens to one server at numeric addresses; ``name`` is what the configuration calls it."""
 
     def __init__(
         self,
@@ -110,12 +118,13 @@ class ServerWay:
         settings: ClusterSettings,
         place: Place,
         *,
+        name: str = "",
         mechanism: Mechanism = PLAIN,
         hear: Callable[[list[bytes]], None],
         connected: Callable[[], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._place = place
+        self._name = place[0] if name in ("", place[0]) else f"{name} ({place[0]})"
         self._hear = hear
         self._connected = connected
         self._given_up = False
@@ -137,7 +146,7 @@ class ServerWay:
         try:
             self._sockets.speaker.send_multipart(frames, zmq.NOBLOCK)
         except zmq.Again:
-            log.debug("the rendezvous server at %s is not there; it will be told when it is", self._place[0])
+            log.debug("the rendezvous server at %s is not there; it will be told when it is", self._name)
 
     def _arrived(self) -> None:
         self.patience.seen = self._loop.time()
@@ -151,24 +160,27 @@ class ServerWay:
         if not self.patience.heard(frames, self._loop.time()):
             self._hear(frames)
 
-    def check(self, now: float, *, excused: bool) -> None:
-        """Connect anew where the server has been silent for too long; ``excused`` where it was us who slept."""
+    def check(self, now: float, *, excused: bool) -> bool:
+        """Connect anew where the server has been silent for too long; ``excused`` where it was us who slept.
+
+        Return whether it was silent, or refuses this node.
+        """
         if excused:
             self.patience.seen = now
-        if self._given_up or self.patience.is_over(now):
-            why = "refuses this node" if self._given_up else "gives no sign of life"
-            log.info("the rendezvous server at %s %s; connecting anew", self._place[0], why)
-            try:
-                fresh = self._open()
-            except zmq.ZMQError as problem:
-                # Out of files, most likely. The old way may recover by itself, and there will be another try.
-                log.warning(
-                    "there is no new connection to the rendezvous server at %s: %s", self._place[0], problem
-                )
-                return
-            self._sockets.close(0)
-            self._sockets = fresh
-            self._given_up = False
+        if not (self._given_up or self.patience.is_over(now)):
+            return False
+        why = "refuses this node" if self._given_up else "gives no sign of life"
+        log.info("the rendezvous server at %s %s; connecting anew", self._name, why)
+        try:
+            fresh = self._open()
+        except zmq.ZMQError as problem:
+            # Out of files, most likely. The old way may recover by itself, and there will be another try.
+            log.warning("there is no new connection to the rendezvous server at %s: %s", self._name, problem)
+            return True
+        self._sockets.close(0)
+        self._sockets = fresh
+        self._given_up = False
+        return True
 
     def close(self, linger: int) -> None:
         """Hear and say no more, once what was said is out."""

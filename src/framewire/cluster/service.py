@@ -80,6 +80,7 @@ _BODIES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("uri", 1, "string"),
         ("node_identity", 2, "bytes"),
         ("routes", 3, "[RouteRegistration]"),
+        ("grace", 100, "TimeSpan"),  # ours; protobuf-net skips fields that it does not know
     ),
     "KINO.UNREGNODE": (("uri", 1, "string"), ("node_identity", 2, "bytes")),
     "KINO.UNREGUNREACHABLENODE": (("node_identity", 1, "bytes"),),

@@ -22,10 +22,12 @@ Server = str | tuple[str, str]
 class ClusterSettings:
     """How a node is connected to others, with what it does if it is not told."""
 
-    bind: str = "tcp://127.0.0.1:*"
-    """Where it listens: a port, a range such as 7500-7599, or * for any; loopback unless told otherwise."""
+    bind: str | None = None
+    """Where it listens: a port, a range such as 7500-7599, or * for any. None for any port of the local address of
+    the route to its rendezvous server or peer, which is loopback where those are, and where there are none."""
     advertise: str | None = None
-    """Where others reach it, if that is not where it listens: behind NAT, or in a container."""
+    """Where others reach it, if that is not where it listens: behind NAT, or in a container. Where it listens at
+    all addresses (0.0.0.0), None is the local address of the route to its rendezvous server or peer."""
     health: str | None = None
     """Where its heartbeats are heard; any port of the same host unless told otherwise."""
     advertise_health: str | None = None
@@ -54,6 +56,8 @@ class ClusterSettings:
     """The numbers of those message versions in V1 that are neither N nor N.0."""
     curve: Curve | None = None
     """The keys of CURVE: with them, nobody gets anywhere whose key is not allowed."""
+    open: bool = True
+    """Whether nodes are believed that neither sign what they announce nor have a key of CURVE."""
     peer_rate: int | None = None
     """Messages that are taken from one connection in a second; more are dropped. None for any number."""
 
@@ -67,6 +71,11 @@ class ClusterSettings:
         problems += [f"peers: {uri!r}; {_PLACE}" for uri in self.peers if not can_connect(uri)]
         if problems:
             raise ConfigError("cluster settings", problems)
+
+    @property
+    def believes_unsigned(self) -> bool:
+        """Whether what is not signed may lead to a connection: with CURVE, it comes from members all the same."""
+        return self.open or self.curve is not None
 
     @property
     def patience(self) -> float:
@@ -112,7 +121,7 @@ _LONGEST_VIGIL = 0.01
 """Nothing else on the event loop has its turn meanwhile."""
 _PLACE = "must be like tcp://host:port or ipc://path"
 _RULES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
-    ("bind", _LISTEN, can_bind),
+    ("bind", _LISTEN, _or_none(can_bind)),
     ("advertise", "like tcp://host:port or tcp://host:*", _or_none(_advertised)),
     ("health", _LISTEN, _or_none(can_bind)),
     ("advertise_health", "like tcp://host:port or tcp://host:*", _or_none(_advertised)),
@@ -126,6 +135,7 @@ _RULES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("rediscover", "a positive number of seconds", _seconds),
     ("wire_version", "4 or 5", lambda value: value in (4, 5)),
     ("curve", "a Curve with key, cluster and allowed, or None", lambda value: isinstance(value, Curve | None)),
+    ("open", "true or false", lambda value: isinstance(value, bool)),
     ("peer_rate", "a whole number of messages, at least 1, or None", _or_none(_count(1))),
     ("versions", "a mapping of V1 versions, as bytes, to numbers of 16 bits", _numbers),
 )

@@ -10,17 +10,24 @@ from collections.abc import Callable
 import zmq
 
 from framewire.cluster.channel import Channel, open_channel
+from framewire.cluster.connections import seed_connection_numbers
 from framewire.errors import ConfigError
 
-__all__ = ["Reader", "bind_first", "connect", "make_socket"]
+__all__ = ["CannotListenError", "Reader", "bind_first", "connect", "make_socket"]
 
 log = logging.getLogger("framewire.cluster")
 
 _BATCH = 64
 
 
+class CannotListenError(ConfigError):
+    """An address that is right, and where nobody can listen now."""
+
+
 def make_socket(context: zmq.Context[zmq.Socket[bytes]], kind: int, **options: int | bytes) -> zmq.Socket[bytes]:
     """A socket that does not outlive its node, with options by name."""
+    if kind == zmq.ROUTER:
+        seed_connection_numbers()
     made = context.socket(kind)
     # A machine that was switched off says nothing; without this its connections would stay open for ever.
     keep_alive = {"TCP_KEEPALIVE": 1, "TCP_KEEPALIVE_IDLE": 10, "TCP_KEEPALIVE_INTVL": 5, "TCP_KEEPALIVE_CNT": 3}
@@ -40,7 +47,7 @@ def bind_first(bound: zmq.Socket[bytes], addresses: list[str]) -> str:
             problem = f"{address}: {error.strerror or error}"
         else:
             return bound.getsockopt(zmq.LAST_ENDPOINT).rstrip(b"\0").decode()  # type: ignore[union-attr]
-    raise ConfigError(
+    raise CannotListenError(
         "bind", [f"cannot listen at {problem}" + (" (and those before)" if len(addresses) > 1 else "")]
     )
 
@@ -65,11 +72,14 @@ class Reader:
         taken: Callable[[int], None] = lambda _: None,
         several: Callable[[], None] = lambda: None,
         dropped: Callable[[Counter[bytes]], None] = lambda _: None,
+        unread: Callable[[int], None] = lambda _: None,
+        failed: Callable[[list[bytes], Exception], None] = lambda *_: None,
     ) -> None:
         """``several`` is called before more than one message is handed over, ``dropped`` with who sent too much.
 
-        ``taken`` is called with how many came.
-        What follows one another and is alike is offered to ``take_run`` first; False where it will not have it.
+        ``taken`` is called with how many came, ``unread`` with how many there was no memory for, and ``failed``
+        with each that ``take`` or ``take_run`` has raised an exception for. What follows one another and is alike
+        is offered to ``take_run`` first; False where it will not have it.
         """
         self._loop = asyncio.get_running_loop()
         self._socket = source
@@ -78,6 +88,8 @@ class Reader:
         self._taken = taken
         self._several = several
         self._dropped = dropped
+        self._unread = unread
+        self._failed = failed
         self._busy = False
         self._channel: Channel = open_channel(source, max_frames, max_bytes)
         self._descriptor = int(source.getsockopt(zmq.FD))
@@ -96,13 +108,17 @@ class Reader:
             return
         self._busy = True
         try:
-            before = self._channel.oversized
-            runs = self._channel.receive_runs(_BATCH)
-            oversized = self._channel.oversized - before
+            channel = self._channel
+            before, unread_before = channel.oversized, channel.unread
+            runs = channel.receive_runs(_BATCH)
+            oversized, unread = channel.oversized - before, channel.unread - unread_before
             count = sum(map(len, runs))
             # The descriptor tells of changes, not of states: go on until there was nothing.
-            if count + oversized >= _BATCH:
+            if count + oversized + unread >= _BATCH:
                 self._look_again()
+            if unread:
+                log.error("there was no memory for %d messages, which are lost", unread)
+                self._unread(unread)
             if oversized:
                 self._dropped(self._offenders(oversized))
             if count:
@@ -119,14 +135,17 @@ class Reader:
             try:
                 if self._take_run(run):
                     return
-            except Exception:
+            except Exception as problem:
                 log.exception("%d messages of %d frames could not be taken in", len(run), len(run[0]))
+                for frames in run:
+                    self._failed(frames, problem)
                 return
         for frames in run:
             try:
                 self._take(frames)
-            except Exception:
+            except Exception as problem:
                 log.exception("a message of %d frames could not be taken in", len(frames))
+                self._failed(frames, problem)
 
     def _offenders(self, count: int) -> Counter[bytes]:
         """Who sent so many messages that were too large; nobody in particular where even their name was."""

@@ -70,6 +70,24 @@ class Configuration:
         path = self["security.keys"]
         return None if path is None else KeyRing.from_file(path)
 
+    def check_keys(self) -> KeyRing | None:
+        """The keys, once all files with keys were read as a node and a server read them, or ``ConfigError``."""
+        ring: KeyRing | None = None
+        problems: list[str] = []
+        try:
+            ring = self.keyring()
+        except ConfigError as wrong:
+            problems += [f"{wrong.source} {problem}" for problem in wrong.problems]
+        for key in ("cluster.curve", "rendezvous.curve"):
+            try:
+                if self[key] is not None:
+                    self[key].read()
+            except ConfigError as wrong:
+                problems += [f"{key}.{problem}" for problem in wrong.problems]
+        if problems:
+            raise ConfigError("keys", problems)
+        return ring
+
     def capture(self) -> Capture | None:
         """A recorder; None where nothing is recorded."""
         options = self.told("capture")

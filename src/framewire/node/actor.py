@@ -83,6 +83,10 @@ class Actor:
     overflow: ClassVar[Overflow | None] = None
     """What happens when more come; None for the node's setting."""
     restart: ClassVar[Restart] = Restart()
+    cancel_late: ClassVar[bool] = True
+    """Whether an ``async def`` handler is cancelled when the time of its message is over."""
+    reentrant: ClassVar[bool] = False
+    """Whether a message of a flow is handled at once while a handler here waits for an answer within that flow."""
     node: Node
     """The node that hosts this actor; there from ``started`` on."""
 

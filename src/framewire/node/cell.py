@@ -2,27 +2,34 @@
 
 A worker is a task that awaits one handler after another, so a message costs no task of its own. A message to an
 actor that is idle does not even wait for its worker to be scheduled: see ``framewire.node.worker``.
+
+While an actor is at work it is looked at every now and then: how fast it works, which handlers are late, and
+whether its workers wait for each other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
 import uuid
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from framewire.errors import NodeStopped, NoRoute, UsageError
+from framewire.errors import NodeStopped, NoRoute, Overloaded, UsageError
 from framewire.node.actor import Actor, Handler, Kind, handlers_of
+from framewire.node.clock import Timer
 from framewire.node.core import Core, handling
 from framewire.node.deadletters import Reason
 from framewire.node.desk import Desk
 from framewire.node.life import PATIENCE, Life
-from framewire.node.mailbox import Mailbox, Overflow, Room
+from framewire.node.load import LoadEstimate
+from framewire.node.mailbox import Mailbox, Overflow, Refusal, Room
 from framewire.node.parcel import Parcel
-from framewire.node.worker import Worker
+from framewire.node.worker import CutShort, Worker
 from framewire.routing import Route
 from framewire.wire import MessageId
 
@@ -34,6 +41,12 @@ _IN_A_ROW = 100
 """Messages that a worker handles before it lets others on the event loop have a go."""
 _INLINE_DEPTH = 32
 """Inline handlers that may call one another; deeper ones go through the mailbox."""
+_LOOK_S, _SLOW_LOOK_S = 0.025, 1.0
+"""Seconds between two looks at an actor at work, and at one where nothing changes."""
+_DEEPEST = 16
+"""Handlers that may be begun by one another before the event loop must come round."""
+_NESTED = 64
+"""Handlers of one flow that a reentrant actor may be in at a time."""
 
 
 class Cell:
@@ -51,6 +64,8 @@ class Cell:
         mailbox: int | None = None,
         overflow: Overflow | None = None,
         local: bool = False,
+        cancel_late: bool | None = None,
+        reentrant: bool | None = None,
     ) -> None:
         self.core = core
         self.local = local
@@ -67,19 +82,40 @@ class Cell:
         self.concurrency = self.actor.concurrency if concurrency is None else concurrency
         if self.concurrency < 1:
             raise UsageError(f"concurrency: {self.concurrency}; at least one message must be handled at a time")
+        self.cancel_late = self.actor.cancel_late if cancel_late is None else cancel_late
+        self.reentrant = self.actor.reentrant if reentrant is None else reentrant
         limit = self.actor.mailbox if mailbox is None else mailbox
+        self._idle: deque[Worker] = deque()
         self.mailbox = Mailbox(
             core.settings.mailbox if limit is None else limit,
             overflow or self.actor.overflow or core.settings.overflow,
+            most=core.settings.max_queued,
+            most_bytes=core.settings.max_queued_bytes,
+            now=core.now,
+            idle=self._idle,
             arrived=self._arrived,
             refused=self._refused,
+            filled=self._filled,
+            pressed=self._leads_here,
         )
+        self.load = LoadEstimate(self.concurrency, core.now())
+        self._look_timer: Timer | None = None
+        self._pause_s = _LOOK_S
+        self._seen = (0, 0)
+        self._look_due = 0.0
+        self._stuck_s = 0.0
+        self.sources: set[Cell] = set()
+        """Actors of this node that have sent to this one while it was full."""
+        self.full: set[Cell] = set()
+        """Actors that flows of this one lead to and that are full: while there are any, no flow begins here."""
+        self._paced: set[asyncio.Future[None]] = set()
         self.restarts = 0
         self._restarting: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
-        self._workers: set[Worker] = set()
-        self._idle: deque[Worker] = deque()
+        self.workers: set[Worker] = set()
+        self._may_start = True
         self._paused = True
+        self._held = True
         self._resumed = asyncio.Event()
         self._inline_limit = 0
         self._quiet: list[asyncio.Future[None]] = []
@@ -99,6 +135,16 @@ class Cell:
         """Messages that it is handling."""
         return self._desk.busy
 
+    @property
+    def active(self) -> list[Worker]:
+        """The workers that handle a message."""
+        return [worker for worker in self.workers if worker.parcel is not None]
+
+    @property
+    def all_wait(self) -> bool:
+        """Whether every worker that there may be waits for an answer."""
+        return not self._may_start and all(worker.waits for worker in self.workers)
+
     # --- taking messages
 
     def accept(self, parcel: Parcel, *, at_once: bool = True) -> Room | None:
@@ -110,22 +156,27 @@ class Cell:
             if self._inline and (handler := self._inline.get(parcel.message_id)) is not None:
                 if self.core.depth < self._inline_limit:
                     return self._desk.handle_inline(handler, parcel)
-            elif self._idle and not self._paused and self.core.may_run_now():
+            elif self._idle and not self._held and (core := self.core).budget and core.depth < _DEEPEST:
+                core.budget -= 1
                 self._run_now(parcel)
                 return None
-        taken = self.mailbox.put(parcel)
-        if taken is True:
+        if self.reentrant and self._is_inside(parcel):
+            self._start(spare=parcel)
             return None
-        if taken is False:
-            refusal: Room = self.loop.create_future()
-            refusal.set_exception(self.core.overloaded(parcel, self._full()))
-            refusal.exception()
-            return refusal
+        taken = self.mailbox.put(parcel)
+        if taken is None:
+            return None
+        if isinstance(taken, Refusal):
+            refused: Room = self.loop.create_future()
+            refused.set_exception(self._refused(parcel, taken))
+            refused.exception()
+            return refused
+        self._watch()
         return self.core.limited(taken, parcel)
 
     def accept_all(self, parcels: list[Parcel]) -> None:
         """Take in several that came together from another node."""
-        if self._inline or not self.mailbox.put_all(parcels):
+        if self._inline or self.reentrant or not self.mailbox.put_all(parcels):
             for parcel in parcels:
                 self.accept(parcel)
         else:
@@ -134,18 +185,20 @@ class Cell:
 
     def _run_now(self, parcel: Parcel) -> None:
         """Let an idle worker start at once. Where one is idle the mailbox is empty: nobody is overtaken."""
-        worker = self._idle.pop()
-        self.core.depth += 1
+        worker, core, mailbox = self._idle.pop(), self.core, self.mailbox
+        core.depth += 1
         try:
-            finished = worker.run_now(self._desk.handle(parcel))
+            finished = worker.run_now(self._desk.handle(parcel, worker))
         except BaseException:
             worker.task.cancel()  # the program is to end, and only a worker that ended is replaced
             raise
         finally:
-            self.core.depth -= 1
+            core.depth -= 1
         if not finished:
+            if self._look_timer is None:
+                self._watch()
             return
-        if len(self.mailbox):
+        if mailbox.under_way or mailbox.ready or mailbox.inside:  # without a call, as nearly all messages come here
             worker.wake()
         else:
             self._idle.append(worker)
@@ -155,55 +208,207 @@ class Cell:
     def _arrived(self) -> None:
         if self._idle:
             self._idle.pop().wake()
-        elif len(self._workers) < self.concurrency:
-            worker = self._life.context.run(Worker, self.loop, self._work, name=f"framewire {self.name}")
-            self._workers.add(worker)
-            worker.task.add_done_callback(lambda _: self._lost(worker))
+        elif self._may_start:
+            self._start()
+        elif self._paced:  # a handler that only waits for the way to another node is to go on
+            for pace in self._paced:
+                _set(pace)
+
+    def _start(self, spare: Parcel | None = None) -> None:
+        """Start a worker; one for a message of its own is beyond the actor's concurrency."""
+        work = self._work if spare is None else partial(self._work_on, spare)
+        worker = self._life.context.run(
+            Worker, self.loop, work, f"framewire {self.name}", self, spare=spare is not None
+        )
+        self.workers.add(worker)
+        self._may_start = sum(not worker.spare for worker in self.workers) < self.concurrency
+        worker.task.add_done_callback(lambda _: self._lost(worker))
 
     def _lost(self, worker: Worker) -> None:
         """A worker ended. That is as it should be where the actor is stopped; otherwise it is replaced."""
-        self._workers.discard(worker)
+        self.workers.discard(worker)
+        self._may_start = sum(not worker.spare for worker in self.workers) < self.concurrency
         if worker in self._idle:
             self._idle.remove(worker)
-        if len(self.mailbox) and self._desk.cut_off is None:
-            self._arrived()
+        if self._desk.cut_off is None:
+            if len(self.mailbox):
+                self._arrived()
+            if self._quiet and not self._desk.busy:
+                self._tell_quiet()
 
-    def _refused(self, parcel: Parcel) -> None:
-        self.core.undeliverable(parcel, Reason.OVERLOADED, self.core.overloaded(parcel, self._full()))
+    def _is_inside(self, parcel: Parcel) -> bool:
+        """Whether a handler here waits for an answer within the flow of a message."""
+        flow = parcel.correlation_id
+        inside = [
+            worker
+            for worker in self.workers
+            if worker.asking and worker.parcel is not None and worker.parcel.correlation_id == flow
+        ]
+        return 0 < len(inside) < _NESTED and not self._paused
 
-    def _full(self) -> str:
-        return f"the mailbox of {self.name} is full ({self.mailbox.limit}, {self.mailbox.overflow})"
+    def _refused(self, parcel: Parcel, refusal: Refusal) -> Overloaded:
+        error = self._error(parcel, refusal)
+        self.core.undeliverable(parcel, Reason.OVERLOADED, error)
+        return error
+
+    def _error(self, parcel: Parcel, refusal: Refusal) -> Overloaded:
+        return self.core.overloaded(parcel, f"the mailbox of {self.name} {refusal.detail}", refusal.retry_after)
+
+    # --- load
+
+    def _filled(self, is_full: bool) -> None:
+        """Let no flow begin, on the actors whose flows lead here, while this one is full."""
+        if not is_full:
+            self._let_begin()
+            return
+        for cell in self._upstream():
+            cell.full.add(self)
+            cell.hold_new()
+
+    def _let_begin(self) -> None:
+        """Let flows begin again on all actors that wait for this one, also where what was in between is gone."""
+        for cell in self.core.cells.values():
+            if self in cell.full:
+                cell.full.discard(self)
+                cell.hold_new()
+
+    def _upstream(self) -> set[Cell]:
+        found: set[Cell] = set()
+        search = [self]
+        while search:
+            for cell in search.pop().sources - found:
+                found.add(cell)
+                search.append(cell)
+        return found - {self}
+
+    def _leads_here(self) -> None:
+        """Take note of the actor whose handler has sent a message here while this one is full."""
+        worker = handling.get()
+        for source in (self.core.inline, worker.cell if isinstance(worker, Worker) else None):
+            if (
+                source is not None
+                and source is not self
+                and source.core is self.core
+                and source not in self.sources
+            ):
+                self.sources.add(source)
+                self._filled(True)
+
+    def hold_new(self) -> None:
+        """Keep flows from beginning here while an actor that they lead to is full, and let them go on otherwise."""
+        delay = max((len(cell.mailbox) * cell.mailbox.service for cell in self.full), default=0.0)
+        self.mailbox.close_to_new(bool(self.full), delay)
+        self._held = self._paused or bool(self.full)
+        self._inline_limit = 0 if self._held or len(self.mailbox) else _INLINE_DEPTH
+        if not self.full:
+            for _ in range(min(self.mailbox.takeable, self.concurrency)):
+                self._arrived()
+
+    async def pace(self, room: Room) -> None:
+        """Wait for the way to another node, but only while nobody waits for this actor."""
+        if len(self.mailbox):
+            return
+        pace = self.loop.create_future()
+        self._paced.add(pace)
+        room.add_done_callback(lambda _: _set(pace))
+        try:
+            await pace
+        finally:
+            self._paced.discard(pace)
+
+    def _watch(self) -> None:
+        """Look at the actor while it is at work."""
+        if self._look_timer is None:
+            self._pause_s = _LOOK_S
+            self.load.resume(self.core.now())
+            self.mailbox.use(self.load.service, self.load.handling)
+            self._look_after(_LOOK_S)
+
+    def _look(self) -> None:
+        self._look_timer = None
+        now = self.core.now()
+        busy, next_deadline = False, math.inf
+        for worker in self.workers:
+            if worker.parcel is None:
+                continue
+            busy = True
+            if worker.cut_short is None:
+                if worker.parcel.deadline <= now:
+                    self.cut_short(worker, CutShort.LATE)
+                else:
+                    next_deadline = min(next_deadline, worker.parcel.deadline)
+        queued, done = len(self.mailbox), sum(handler.figures.handled for handler in self.handlers.values())
+        if not busy or done != self._seen[0]:
+            self._stuck_s = 0.0
+        elif now - self._look_due < _LOOK_S:  # a look that is late tells of the event loop and not of the handler
+            self._stuck_s += self._pause_s
+        self.load.look(self.handlers.items(), now, now - self._look_due, self._stuck_s, queued)
+        self.mailbox.use(self.load.service, self.load.handling)
+        if self.full:
+            self.hold_new()
+        if self._stuck_s and self.all_wait and len(self.mailbox):
+            self.core.deadlocks.suspect()
+        if self._desk.cut_off is not None or not (self._desk.busy or queued or self.mailbox.waiting):
+            return
+        self._pause_s = _LOOK_S if self._seen != (done, queued) else min(2 * self._pause_s, _SLOW_LOOK_S)
+        self._seen = (done, queued)
+        self._look_after(max(min(self._pause_s, next_deadline - now), 0.001))
+
+    def _look_after(self, pause: float) -> None:
+        self._look_due = self.core.now() + pause
+        self._look_timer = self.core.clock.call_later(pause, self._look)
+
+    def cut_short(self, worker: Worker, why: CutShort) -> None:
+        """Cancel what a worker handles; a handler in a thread is told by its context."""
+        handler = None if worker.parcel is None else self.handlers.get(worker.parcel.message_id)
+        if worker.cut_short is not None or handler is None or (why is CutShort.LATE and not self.cancel_late):
+            return
+        worker.cut_short = why
+        worker.tidy = False
+        if handler.kind is not Kind.THREAD:
+            worker.task.cancel()
 
     # --- handling them
 
     async def _work(self, worker: Worker) -> None:
-        mailbox = self.mailbox
+        mailbox, cancelled = self.mailbox, self.core.cancellations.known
         in_a_row = 0
-        handling.set(True)
+        handling.set(worker)
+        self._watch()
         await self._resumed.wait()
         while True:
             parcel = mailbox.take()
             if parcel is None:
                 if self._quiet and not self._desk.busy:
                     self._tell_quiet()
-                if not self._inline_limit and not self._paused:
+                if not self._inline_limit and not self._held:
                     self._inline_limit = _INLINE_DEPTH
                 self._idle.append(worker)
                 await worker.called()
                 in_a_row = 0
                 self.core.breathe()
-            else:
-                await self._desk.handle(parcel)
+                if self._look_timer is None:
+                    self._watch()
+            elif not (cancelled and self.core.cancellations.drops(parcel)):
+                await self._desk.handle(parcel, worker)
                 in_a_row += 1
                 if in_a_row == _IN_A_ROW:
                     in_a_row = 0
                     await asyncio.sleep(0)
+                    self._watch()
             if self._paused:
                 if self._desk.cut_off is not None:
                     return  # its handler took no notice of being cut off
                 if self._quiet and not self._desk.busy:
                     self._tell_quiet()
                 await self._resumed.wait()
+                self._watch()
+
+    async def _work_on(self, parcel: Parcel, worker: Worker) -> None:
+        """Handle one message beside those that the actor is at."""
+        handling.set(worker)
+        self._watch()
+        await self._desk.handle(parcel, worker)
 
     def _failed(self, in_a_row: int) -> None:
         after = self.actor.restart.after
@@ -226,12 +431,13 @@ class Cell:
 
     def _open(self) -> None:
         self._paused = False
+        self._held = bool(self.full)
         # What waits goes first, so nothing is handled inline until a worker finds the mailbox empty.
-        self._inline_limit = 0 if len(self.mailbox) else _INLINE_DEPTH
+        self._inline_limit = 0 if self._held or len(self.mailbox) else _INLINE_DEPTH
         self._resumed.set()
 
     def _pause(self) -> None:
-        self._paused = True
+        self._paused = self._held = True
         self._resumed.clear()
         self._inline_limit = 0
 
@@ -279,8 +485,7 @@ class Cell:
 
     def _tell_quiet(self) -> None:
         for waiting in self._quiet:
-            if not waiting.done():
-                waiting.set_result(None)
+            _set(waiting)
         self._quiet.clear()
 
     def discard(self, reason: Reason, error: NoRoute | NodeStopped) -> None:
@@ -290,7 +495,7 @@ class Cell:
 
     def works_in(self, task: asyncio.Task[Any] | None) -> bool:
         """Whether a task is one of this actor's workers."""
-        return any(worker.task is task for worker in self._workers)
+        return any(worker.task is task for worker in self.workers)
 
     async def stop(self, reason: Reason, error: NoRoute | NodeStopped, patience: float = PATIENCE) -> None:
         """End the workers, whatever they do, and run the actor's ``stopping`` hook.
@@ -305,7 +510,13 @@ class Cell:
         self._pause()
         self._idle.clear()
         self.discard(reason, error)
-        tasks = {worker.task for worker in self._workers} | ({self._restarting} if self._restarting else set())
+        if self._look_timer is not None:
+            self._look_timer.cancel()
+            self._look_timer = None
+        self._let_begin()
+        for cell in self.core.cells.values():
+            cell.sources.discard(self)
+        tasks = {worker.task for worker in self.workers} | ({self._restarting} if self._restarting else set())
         try:
             await self._life.ended(tasks, 0, patience)
             self.discard(reason, error)  # what they sent one another at the last moment
@@ -313,3 +524,8 @@ class Cell:
         finally:
             self._over.set()
             self._tell_quiet()
+
+
+def _set(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

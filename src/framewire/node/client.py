@@ -15,10 +15,12 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from framewire.errors import FramewireError, NodeStopped, UsageError
 from framewire.node.actor import Actor
+from framewire.node.forks import forked_error, mark_when_forked
 from framewire.node.introspection import NodeStats
 from framewire.node.loops import new_event_loop
 from framewire.node.node import Node
 from framewire.node.promises import Gathered
+from framewire.node.thread_pool import waiting
 from framewire.routing import Route
 
 __all__ = ["Client"]
@@ -36,6 +38,8 @@ class Client:
         self._thread = threading.Thread(target=self._run, name="framewire client", daemon=True)
         self._closing = threading.Lock()
         self._closed = False
+        self._forked = False
+        mark_when_forked(self)
         self._thread.start()
         try:
             self._node = self._wait(self._started(options))
@@ -86,7 +90,7 @@ class Client:
 
     def close(self) -> None:
         """Stop the client's node and end its thread. Closing twice is fine."""
-        self._not_in_a_handler()
+        self._must_be_usable()
         with self._closing:
             closed, self._closed = self._closed, True
         if closed:
@@ -103,7 +107,12 @@ class Client:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if not self._forked:  # else it is the parent's, and is closed there
+            self.close()
+
+    def forked(self) -> None:
+        """Mark as the copy in a forked child, where every use raises ``UsageError``."""
+        self._forked = True
 
     async def _started(self, options: dict[str, Any]) -> Node:
         node = self._node_type(**{"signals": False, **options})
@@ -118,7 +127,7 @@ class Client:
 
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
         try:
-            self._not_in_a_handler()
+            self._must_be_usable()
             with self._closing:  # what is submitted before the end is there when the end comes, and is ended
                 if self._closed:
                     raise NodeStopped("this client is closed")
@@ -128,9 +137,12 @@ class Client:
             raise
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        return _result(self._submit(coroutine))
+        with waiting():  # in a handler's thread, another takes its place meanwhile
+            return _result(self._submit(coroutine))
 
-    def _not_in_a_handler(self) -> None:
+    def _must_be_usable(self) -> None:
+        if self._forked:
+            raise forked_error("client")
         if threading.current_thread() is self._thread:
             raise UsageError("a client blocks, so it cannot be used in its own handlers; use the context there")
 

@@ -8,10 +8,14 @@ import threading
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from framewire.errors import UsageError
+from framewire.errors import Overloaded, UsageError
+from framewire.node.core import handling
+from framewire.node.cycles import asking
 from framewire.node.flow import following
 from framewire.node.parcel import Parcel
 from framewire.node.payloads import type_of
+from framewire.node.thread_pool import waiting
+from framewire.node.worker import Worker
 from framewire.routing import Route
 from framewire.wire import Distribution, Message, MessageId, TraceOptions
 
@@ -100,6 +104,17 @@ class Context:
             )
         )
 
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits for the handler any more: the message's time is over, or its caller has given up.
+
+        For handlers that run in a thread, which cannot be cancelled: one that takes long looks at it now and then.
+        """
+        worker = self._worker
+        return self._parcel.deadline <= self._cell.core.now() or (
+            worker is not None and worker.cut_short is not None
+        )
+
     async def tell(self, payload: object, **options: Any) -> None:
         """Send a message of this flow whose answers, if any, are not for the original caller."""
         remaining = self.remaining
@@ -112,18 +127,33 @@ class Context:
         remaining = self.remaining
         if remaining is not None:
             options["timeout"] = min(options.get("timeout") or remaining, max(remaining, _LEAST))
-        return await self._hub.ask(payload, *types, **self._flow(options))
+        worker = self._worker
+        if worker is None:
+            return await self._hub.ask(payload, *types, **self._flow(options))
+        with asking(worker) as asked:
+            return await asked(self._hub.start(payload, *types, **self._flow(options)))
+
+    @property
+    def _worker(self) -> Worker | None:
+        """The worker that handles the message; None where its handler has ended."""
+        worker = handling.get()
+        return worker if isinstance(worker, Worker) and worker.parcel is self._parcel else None
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """For handlers that run in a thread: do one of the above and wait for it."""
         if threading.get_ident() == self._cell.thread:
             coroutine.close()
             raise UsageError("this is the event loop's thread, where waiting stops everything: use await")
-        future = asyncio.run_coroutine_threadsafe(coroutine, self._cell.loop)
         try:
-            return future.result(self.remaining)
-        except BaseException:
-            future.cancel()  # who waits no longer wants no more of it
+            with waiting():  # another thread takes the place of this one meanwhile
+                future = asyncio.run_coroutine_threadsafe(coroutine, self._cell.loop)
+                try:
+                    return future.result(self.remaining)
+                except BaseException:
+                    future.cancel()  # who waits no longer wants no more of it
+                    raise
+        except Overloaded:
+            coroutine.close()
             raise
 
     @property
@@ -140,4 +170,6 @@ class Context:
     async def _send(self, parcel: Parcel) -> None:
         room = self._cell.core.send(parcel)
         if room is not None:
-            await room
+            await self._cell.pace(room)
+            if room.done():
+                room.result()

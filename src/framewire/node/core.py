@@ -4,30 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from framewire import errors
+from framewire.node.cancelling import Cancellations
 from framewire.node.clock import Clock, LoopClock
 from framewire.node.conduct import Conduct
 from framewire.node.deadletters import DeadLetters, Reason
-from framewire.node.exceptions import EXCEPTION, exception_from
+from framewire.node.deadlocks import DeadlockSearch
+from framewire.node.exceptions import EXCEPTION, ExceptionMessage, exception_from, shortened
 from framewire.node.mailbox import Overflow, Room
-from framewire.node.parcel import Parcel
+from framewire.node.parcel import Callback, Parcel
+from framewire.node.payloads import type_of
 from framewire.node.samples import Samples
 from framewire.node.tap import Tap
+from framewire.node.thread_pool import HandlerThreads
 from framewire.node.tracing import Trace
+from framewire.node.worker import Worker
 from framewire.security import KeyRing, Replays
 
-__all__ = ["Core", "Settings", "handling", "settings_from"]
+if TYPE_CHECKING:
+    from framewire.node.cell import Cell
+
+__all__ = ["Core", "Hook", "Settings", "handling", "settings_from"]
 
 T = TypeVar("T")
 
-handling: ContextVar[bool] = ContextVar("framewire_handling", default=False)
-"""Whether the code that asks runs in a handler: handlers may finish their work while a node stops."""
+
+class Hook:
+    """Stands in for a worker while a hook of an actor runs: it may send while its node stops, as handlers may."""
+
+    under_way = False
+
+
+handling: ContextVar[Worker | Hook | None] = ContextVar("framewire_handling", default=None)
+"""The worker whose handler the code runs in, tasks included that the handler has started; None outside of handlers.
+
+What is sent in a handler belongs to a flow that was admitted, and handlers may finish while a node stops.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,18 +54,25 @@ class Settings:
     timeout: float = 30.0
     """Seconds that ask, send and gather wait unless told otherwise; also the longest wait for room."""
     mailbox: int = 1000
-    """Parcels that an actor's mailbox holds."""
+    """Messages that begin a flow and that an actor's mailbox holds."""
     overflow: Overflow = "wait"
-    """What a full mailbox does: wait, reject or drop_oldest."""
+    """What a full mailbox does with more: wait, reject or drop_oldest."""
+    max_queued: int = 100_000
+    """Messages that a mailbox holds at most, those included that handlers send within flows; more are refused."""
+    max_queued_bytes: int = 256 * 1024 * 1024
+    """The bytes of those beyond ``mailbox``."""
     promises: int = 100_000
     """Promises that a hub may have open at a time; more are refused as ``Overloaded``."""
     threads: int = 8
     """Threads for handlers that are plain functions."""
+    max_threads: int = 256
+    """Threads that there are at most while handlers wait in theirs."""
     keep_dead_letters: int = 100
     """Dead letters that are kept at hand."""
-    route_grace: float = 1.0
-    """Seconds that a message without a route is held while the other nodes are asked."""
-    hold: int = 1000
+    route_grace: float | None = None
+    """Seconds that a message is held for which there is no route, while the other nodes are asked. None for 10 s
+    where its last handler has just left with notice and may be back, and 1 s where none was known."""
+    hold: int = 10_000
     """Messages that are held like this at a time."""
     stall_after: float | None = 1.0
     """Seconds after which a handler that blocks the event loop is reported; None for never."""
@@ -61,6 +85,16 @@ class Settings:
     replay_memory: int = 100_000
     """Signed messages that are remembered at most."""
 
+    @property
+    def restart_grace(self) -> float:
+        """Seconds that a message is held whose last handler has left with notice."""
+        return 10.0 if self.route_grace is None else self.route_grace
+
+    @property
+    def discovery_grace(self) -> float:
+        """Seconds that a message is held which nobody was known to handle."""
+        return 1.0 if self.route_grace is None else self.route_grace
+
     def __post_init__(self) -> None:
         problems = [
             f"{name}: {value!r}; must be {accepted}"
@@ -69,9 +103,12 @@ class Settings:
                 ("mailbox", "a whole number, at least 1", _count(1)),
                 ("overflow", "wait, reject or drop_oldest", lambda value: value in get_args(Overflow)),
                 ("promises", "a whole number, at least 1", _count(1)),
+                ("max_queued", "a whole number, at least 1", _count(1)),
+                ("max_queued_bytes", "a whole number, at least 1", _count(1)),
                 ("threads", "a whole number, at least 1", _count(1)),
+                ("max_threads", "a whole number, at least 1", _count(1)),
                 ("keep_dead_letters", "a whole number, 0 or more", _count(0)),
-                ("route_grace", "0 or more seconds", _seconds),
+                ("route_grace", "0 or more seconds or None", lambda v: v is None or _seconds(v)),
                 ("hold", "a whole number, 0 or more", _count(0)),
                 ("stall_after", "a positive number of seconds or None", lambda v: v is None or _positive(v)),
                 ("stop_timeout", "0 or more seconds", _seconds),
@@ -109,7 +146,6 @@ def _count(least: int, most: float = math.inf) -> Callable[[object], bool]:
 
 
 _BUDGET = 100
-_DEEPEST = 16
 
 
 @dataclass(slots=True)
@@ -141,23 +177,31 @@ class Core:
     counters: Counters = field(default_factory=Counters)
     tap: Tap | None = None
     """Where recorded messages go, if anyone records."""
-    threads: ThreadPoolExecutor | None = None
-    in_threads: set[Future[Any]] = field(default_factory=set)
-    """What runs in them now, or waits to."""
+    threads: HandlerThreads | None = None
+    cells: dict[bytes, Cell] = field(default_factory=dict)
+    """The actors of this node by their identity."""
     depth: int = 0
     """How many handlers were started by the handler that is running now; see ``framewire.node.worker``."""
+    inline: Cell | None = None
+    """The actor whose inline handler is running now."""
     budget: int = _BUDGET
-    """How many more may be, before the event loop must come round."""
+    """How many more messages may be handled at once, before the event loop must come round."""
     send: Callable[[Parcel], Room | None] = field(init=False)
     """How a parcel gets under way; the router's, once there is one."""
     answer: Callable[[str, Parcel, object], Room | None] = field(init=False)
     """How what an actor made of a parcel does."""
+    held: Callable[[], Iterable[Parcel]] = field(init=False)
+    """Messages that are held for a route; the router's, once there is one."""
+    has_peers: Callable[[], bool] = field(init=False)
+    """Whether other nodes are known; the router's, once there is one."""
     now: Callable[[], float] = field(init=False)
     dead_letters: DeadLetters = field(init=False)
     trace: Trace = field(init=False)
     conduct: Conduct = field(init=False)
     replays: Replays | None = field(init=False, default=None)
     samples: Samples = field(default_factory=Samples)
+    cancellations: Cancellations = field(init=False)
+    deadlocks: DeadlockSearch = field(init=False)
 
     def __post_init__(self) -> None:
         self.now = self.clock.time
@@ -166,13 +210,8 @@ class Core:
         self.dead_letters = DeadLetters(self.settings.keep_dead_letters, self.now)
         self.trace = Trace(self.identity, self.now)
         self.conduct = Conduct(self.now)
-
-    def may_run_now(self) -> bool:
-        """Whether a message may be handled without waiting for the event loop to come round."""
-        if self.budget and self.depth < _DEEPEST:
-            self.budget -= 1
-            return True
-        return False
+        self.cancellations = Cancellations(self)
+        self.deadlocks = DeadlockSearch(self)
 
     def hold_on(self) -> None:
         """Let messages wait for their workers: where there are many, it takes half as long as running them now."""
@@ -184,6 +223,8 @@ class Core:
 
     def undeliverable(self, parcel: Parcel, reason: Reason, error: errors.MessageError) -> None:
         """Record that a parcel goes nowhere, and tell whoever waits for an answer to it."""
+        if reason is Reason.BAD_BODY and parcel.message_id == EXCEPTION and self._tell_shorter(parcel):
+            return
         error.message_id = error.message_id or parcel.message_id
         error.correlation_id = error.correlation_id or parcel.correlation_id
         error.node = error.node or self.identity
@@ -196,6 +237,22 @@ class Core:
         if callback is None or EXCEPTION not in callback.points or parcel.message_id == EXCEPTION:
             return False
         told = exception_from(error, actor=actor, node=self.identity, about=parcel.message_id)
+        self._send_exception(told, parcel, callback)
+        return True
+
+    def _tell_shorter(self, parcel: Parcel) -> bool:
+        """Send an exception that was too large to leave once more, without what can be left out; whether it can."""
+        callback = parcel.callback
+        try:
+            short = shortened(parcel.read(type_of(ExceptionMessage)))
+        except errors.BadBody:
+            return False
+        if short is None or callback is None:
+            return False
+        self._send_exception(short, parcel, callback)
+        return True
+
+    def _send_exception(self, told: ExceptionMessage, parcel: Parcel, callback: Callback) -> None:
         self.send(
             Parcel(
                 EXCEPTION,
@@ -210,7 +267,6 @@ class Core:
                 trace_options=parcel.trace_options,
             )
         )
-        return True
 
     def limited(self, room: Room, parcel: Parcel) -> Room:
         """A wait for room that ends with ``Overloaded`` when the parcel's time, or the node's patience, is over."""
@@ -231,10 +287,7 @@ class Core:
         """Run a function in the node's threads."""
         if self.threads is None:
             raise errors.NodeStopped("this node has no threads any more", node=self.identity)
-        job = self.threads.submit(function, *args)
-        self.in_threads.add(job)
-        job.add_done_callback(self.in_threads.discard)
-        return asyncio.wrap_future(job)
+        return asyncio.wrap_future(self.threads.submit(function, *args))
 
     async def sleep(self, seconds: float) -> None:
         """Wait for a while on the node's clock."""
@@ -245,7 +298,9 @@ class Core:
         finally:
             timer.cancel()
 
-    def overloaded(self, parcel: Parcel, detail: str) -> errors.Overloaded:
-        return errors.Overloaded(
+    def overloaded(self, parcel: Parcel, detail: str, retry_after: float | None = None) -> errors.Overloaded:
+        error = errors.Overloaded(
             detail, message_id=parcel.message_id, correlation_id=parcel.correlation_id, node=self.identity
         )
+        error.retry_after = retry_after
+        return error

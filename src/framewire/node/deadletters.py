@@ -28,12 +28,16 @@ class Reason(StrEnum):
     REPLAYED = "replayed"
     MALFORMED = "malformed"
     OVERSIZED = "oversized"
+    UNREAD = "unread"
+    """There was no memory to read it, or framewire itself failed at it."""
     THROTTLED = "throttled"
     HANDLER_GONE = "handler_gone"
     LATE_REPLY = "late_reply"
     DUPLICATE_REPLY = "duplicate_reply"
     UNKNOWN_REPLY = "unknown_reply"
     NODE_STOPPED = "node_stopped"
+    CANCELLED = "cancelled"
+    DUPLICATE_IDENTITY = "duplicate_identity"
 
 
 @dataclass(frozen=True, slots=True)

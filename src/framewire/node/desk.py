@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from framewire.errors import BadBody, Expired, MessageError, NodeStopped, NoRoute
+from framewire.errors import BadBody, Expired, NodeStopped, NoRoute
 from framewire.node.actor import Handler, Kind
 from framewire.node.context import Context
 from framewire.node.deadletters import Reason
@@ -16,6 +16,7 @@ from framewire.node.flow import following
 from framewire.node.mailbox import Room, together
 from framewire.node.parcel import Parcel
 from framewire.node.threads import TooLateError, in_thread
+from framewire.node.worker import CutShort, Worker
 from framewire.wire import MessageId, TraceOptions
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ __all__ = ["Desk"]
 log = logging.getLogger("framewire.node")
 
 _COROUTINE = Kind.COROUTINE
+_IN_A_ROW = 100
+"""Messages that a handler may yield before others on the event loop have a go."""
 _SEVERAL = (list, tuple)
 """What a handler returns several messages in."""
 
@@ -42,12 +45,13 @@ class Desk:
         self.handlers: dict[MessageId, Handler] = {}
         self.busy = 0
         """Messages that are being handled."""
+        self._emitted = 0
         self.failures = 0
         """How many failed since the last that did not."""
         self.cut_off: tuple[Reason, NoRoute | NodeStopped] | None = None
         """Why handlers are cut off, once they are."""
 
-    async def handle(self, parcel: Parcel) -> None:
+    async def handle(self, parcel: Parcel, worker: Worker) -> None:
         """Handle a message, and send what comes of it."""
         core = self._core
         started = core.now()
@@ -66,6 +70,7 @@ class Desk:
         if core.tap is not None:
             core.tap.delivered(self._receiver, parcel, started)
         self.busy += 1
+        worker.parcel = parcel
         try:
             arguments = (payload, Context(self._cell, parcel)) if handler.takes_context else (payload,)
             kind = handler.kind
@@ -84,15 +89,18 @@ class Desk:
                 if isinstance(result, _SEVERAL):
                     await self._emit(parcel, result)
                 elif (room := core.answer(self._name, parcel, result)) is not None:
-                    await _patiently(room)
+                    await self._cell.pace(room)
         except asyncio.CancelledError as problem:
             if self.cut_off is not None:
                 reason, error = self.cut_off
                 core.undeliverable(parcel, reason, type(error)(f"its handler was cut off: {error.detail}"))
                 raise
-            self._failed(handler, parcel, problem)
-            task = asyncio.current_task()
-            if task is not None and task.cancelling():
+            if worker.cut_short is not None:
+                self._cut_short(handler, parcel, worker.cut_short)
+                worker.tidy_up()
+            else:
+                self._failed(handler, parcel, problem)
+            if worker.task.cancelling():
                 raise  # whoever wants this task to end is heard; another worker takes its place
         except (KeyboardInterrupt, SystemExit):
             raise
@@ -105,6 +113,9 @@ class Desk:
             self.failures = 0
         finally:
             self.busy -= 1
+            worker.parcel = None
+            if not worker.tidy:
+                worker.tidy_up()
         # Here and not in a call, as there is one of these for every message: see _count.
         figures, took = handler.figures, core.now() - started
         figures.handled += 1
@@ -129,6 +140,7 @@ class Desk:
         if self._core.tap is not None:
             self._core.tap.delivered(self._receiver, parcel, started)
         rooms = []
+        outer, self._core.inline = self._core.inline, self._cell
         self._core.depth += 1
         try:
             arguments = (payload, Context(self._cell, parcel)) if handler.takes_context else (payload,)
@@ -144,6 +156,7 @@ class Desk:
             self.failures = 0
         finally:
             self._core.depth -= 1
+            self._core.inline = outer
         self._count(handler, parcel, started)
         return together(rooms, theirs=False) if rooms else None
 
@@ -160,7 +173,19 @@ class Desk:
         for sent in self._results(parcel, result):
             room = self._core.send(sent)
             if room is not None:
-                await _patiently(room)
+                await self._cell.pace(room)
+                continue
+            self._emitted += 1
+            if not self._emitted % _IN_A_ROW:
+                await asyncio.sleep(0)  # a handler that yields without end leaves others their turns
+
+    def _cut_short(self, handler: Handler, parcel: Parcel, why: CutShort) -> None:
+        """Record that a handler was cancelled; who has given up is not told."""
+        detail = f"{handler.name} was cancelled: {why.value}"
+        if why is CutShort.LATE:
+            self._core.undeliverable(parcel, Reason.EXPIRED, Expired(detail))
+        else:
+            self._core.dead_letters.add(Reason.CANCELLED, detail, parcel)
 
     def _results(self, parcel: Parcel, result: Any) -> tuple[Parcel, ...]:
         if isinstance(result, _SEVERAL):
@@ -192,9 +217,3 @@ class Desk:
         level = logging.DEBUG if told else logging.WARNING
         log.log(level, "%s failed on %s", handler.name, parcel.message_id, exc_info=problem)
         self._struck(self.failures)
-
-
-async def _patiently(room: Room) -> None:
-    # What is refused is a dead letter by now, and whoever waits for it has been told.
-    with contextlib.suppress(MessageError):
-        await room

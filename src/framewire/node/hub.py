@@ -9,13 +9,17 @@ from collections.abc import Iterator
 from typing import TypeVar, cast
 
 from framewire.errors import NodeStopped, UsageError
-from framewire.node.core import Core, handling
+from framewire.node.core import Core, Hook, handling
+from framewire.node.cycles import asking
 from framewire.node.flow import flow_ids
+from framewire.node.forks import forked_error
+from framewire.node.mailbox import Room
 from framewire.node.open_promises import OpenPromises
-from framewire.node.parcel import Parcel
+from framewire.node.parcel import Parcel, Stencil
 from framewire.node.payloads import type_of
 from framewire.node.plans import Plan, Receipt
 from framewire.node.promises import Gathered, Gathering, Pending, Promise
+from framewire.node.worker import Worker
 from framewire.routing import Route
 from framewire.wire import Distribution, TraceOptions
 from framewire.wire.message import readable
@@ -46,8 +50,10 @@ class MessageHub:
         self._told: dict[type, Plan] = {}
         self._in_a_row = 0
         self._flows = flow_ids()
-        self.draining = False
-        self.closed = False
+        self._accepts = True
+        """Whether anybody may send; otherwise only handlers that finish may, until the hub is closed."""
+        self._closed = False
+        self._forked = False
 
     async def ask(
         self,
@@ -61,7 +67,14 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> T:
         """Send a message and await the first that is one of the types, wherever in the flow it arises."""
-        promise = self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id)
+        worker = handling.get()
+        if worker is not None and isinstance(worker, Worker) and asyncio.current_task() is worker.task:
+            with asking(worker) as asked:
+                promise = self._start(
+                    payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, worker
+                )
+                return await asked(promise)
+        promise = self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, worker)
         if not promise.done:  # what follows is to await the promise, without a generator between the two
             try:
                 await promise.ended()
@@ -82,7 +95,7 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> Promise[T]:
         """Send a message and return the promise of its answer."""
-        return self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id)
+        return self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, handling.get())
 
     async def send(
         self,
@@ -96,7 +109,9 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> None:
         """Send a message and return when the node that handles it has confirmed that it is there."""
-        await self._start(payload, (Receipt,), timeout, ttl, to_node, to_actor, trace, correlation_id)
+        await self._start(
+            payload, (Receipt,), timeout, ttl, to_node, to_actor, trace, correlation_id, handling.get()
+        )
 
     async def tell(
         self,
@@ -111,11 +126,24 @@ class MessageHub:
         """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
         plan = self._told.get(type(payload)) or self._plan_to_tell(payload)
         core = self._core
-        now, lasting = (0.0, None) if ttl is None else (core.now(), _lasting(ttl))
-        parcel = self._parcel(plan, payload, now, lasting, to_node, to_actor, trace, correlation_id)
+        if (
+            ttl is not None
+            or correlation_id is not None
+            or to_actor is not None
+            or to_node is not None
+            or trace
+            or not self._accepts
+            or handling.get() is not None
+        ):
+            now, lasting = (0.0, None) if ttl is None else (core.now(), _lasting(ttl))
+            parcel = self._parcel(plan, payload, now, lasting, to_node, to_actor, trace, correlation_id)
+        else:
+            flow = next(self._flows)
+            parcel = Parcel(plan.message_id, payload, None, flow, stencil=plan.stencil, caller=self.identity)
+            core.counters.sent += 1
         waiting = core.send(parcel)
         if waiting is not None:
-            await waiting
+            await self._room(waiting)
         else:
             self._in_a_row += 1
             if self._in_a_row >= _IN_A_ROW:
@@ -136,7 +164,17 @@ class MessageHub:
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         waiting = self._core.send(parcel)
         if waiting is not None:
-            await waiting
+            await self._room(waiting)
+
+    async def _room(self, room: Room) -> None:
+        """Wait for room; a handler does so only while nobody waits for its actor."""
+        worker = handling.get()
+        if isinstance(worker, Worker):
+            await worker.cell.pace(room)
+            if room.done():
+                room.result()
+        else:
+            await room
 
     async def gather(
         self,
@@ -148,14 +186,16 @@ class MessageHub:
         correlation_id: bytes | None = None,
     ) -> Gathered[T]:
         """Broadcast a message and collect the replies until there are enough or the time is over."""
-        if stop_after is not None and stop_after < 1:
-            raise UsageError(f"stop_after: {stop_after}; at least one reply must be waited for")
+        if stop_after is not None and not (isinstance(stop_after, int) and stop_after >= 1):
+            raise UsageError(f"stop_after: {stop_after!r}; at least one reply must be waited for")
         plan, limit = self._plan(payload, _wanted(types)), self._limit(timeout)
         now = self._core.now()
         parcel = self._parcel(plan, payload, now, limit, None, None, trace, correlation_id)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
-        gathering: Gathering[T] = Gathering(self._open, parcel, plan.types, stop_after=stop_after)
-        self._open.post(gathering, plan, now, limit)
+        opened = self._open
+        opened.last_key = key = opened.last_key + 1
+        gathering: Gathering[T] = Gathering(opened, parcel, plan.types, key, now, stop_after=stop_after)
+        opened.post(gathering, plan, limit)
         return cast("Gathered[T]", await gathering)
 
     @property
@@ -168,9 +208,22 @@ class MessageHub:
         """How many promises are open."""
         return len(self._open)
 
+    async def answered(self) -> None:
+        """Wait until no answer of another node is awaited."""
+        await self._open.answered()
+
+    def drain(self) -> None:
+        """Let only handlers send that finish their work."""
+        self._accepts = False
+
+    def forked(self) -> None:
+        """Mark as the copy in a forked child, where every use raises ``UsageError``."""
+        self._forked = True
+        self._accepts, self._closed = False, True
+
     def close(self, detail: str) -> None:
         """End whatever is still open, and start nothing more."""
-        self.closed = True
+        self._accepts, self._closed = False, True
         self._open.close(detail)
 
     def _start(
@@ -183,6 +236,7 @@ class MessageHub:
         to_actor: Address | None,
         trace: bool,
         correlation_id: bytes | None,
+        worker: Worker | Hook | None,
     ) -> Promise[T]:
         # There is one of these for every ask, so what is usual skips a call (bench/node.py, bench/cluster.py).
         plan = self._plans.get((type(payload), types)) or self._plan(payload, _wanted(types))
@@ -196,16 +250,27 @@ class MessageHub:
             or to_actor is not None
             or to_node is not None
             or trace
-            or self.draining
-            or self.closed
+            or not self._accepts
+            or worker is not None
         ):
             parcel = self._parcel(plan, payload, now, lasting, to_node, to_actor, trace, correlation_id)
         else:
             flow = next(self._flows)
-            parcel = Parcel(plan.message_id, payload, None, flow, None, now + lasting, stencil=plan.stencil)
+            parcel = Parcel(
+                plan.message_id,
+                payload,
+                None,
+                flow,
+                None,
+                now + lasting,
+                stencil=plan.stencil,
+                caller=self.identity,
+            )
             core.counters.sent += 1
-        promise: Promise[T] = Promise(self._open, parcel, plan.types)
-        self._open.post(promise, plan, now, limit)
+        opened = self._open
+        opened.last_key = key = opened.last_key + 1
+        promise: Promise[T] = Promise(opened, parcel, plan.types, key, now)
+        opened.post(promise, plan, limit)
         return promise
 
     def _plan(self, payload: object, types: tuple[type, ...]) -> Plan:
@@ -227,21 +292,52 @@ class MessageHub:
         trace: bool,
         correlation_id: bytes | None,
     ) -> Parcel:
-        if self.closed or (self.draining and not handling.get()):
+        worker = handling.get()
+        if self._closed or (worker is None and not self._accepts):
             raise self._stopped(payload, correlation_id)
         if correlation_id is None:
             correlation_id = next(self._flows)
-        core = self._core
-        deadline = math.inf if ttl is None else now + ttl
-        parcel = Parcel(plan.message_id, payload, None, correlation_id, None, deadline)
+        elif not isinstance(correlation_id, bytes):
+            raise UsageError(f"correlation_id: {correlation_id!r} is not bytes")
+        self._core.counters.sent += 1
+        parcel = Parcel(
+            plan.message_id,
+            payload,
+            None,
+            correlation_id,
+            None,
+            math.inf if ttl is None else now + ttl,
+            stencil=plan.stencil,
+            caller=self.identity,
+        )
         if trace or to_actor is not None or to_node is not None:
             self._direct(parcel, to_node, to_actor, trace)
-        else:
-            parcel.stencil = plan.stencil
-        core.counters.sent += 1
+        if worker is None:
+            return parcel
+        if worker.under_way:
+            parcel.caller = None
+            if parcel.stencil is not None:
+                parcel.stencil = plan.under_way
+        if isinstance(worker, Worker) and (handled := worker.parcel) is not None and handled.routing:
+            self._carry(parcel, handled, plan)
         return parcel
 
+    def _carry(self, parcel: Parcel, handled: Parcel, plan: Plan) -> None:
+        """Give a message the routing of its flow: other nodes know by it that the flow was admitted."""
+        if parcel.correlation_id != handled.correlation_id:
+            return
+        parcel.routing = handled.routing
+        if parcel.stencil is not None:
+            like = handled.like or handled.stencil
+            known = None if like is None else like.following
+            parcel.stencil = None if known is None else known.setdefault(plan, Stencil(parcel.stencil.message_type))
+
     def _direct(self, parcel: Parcel, to_node: bytes | None, to_actor: Address | None, trace: bool) -> None:
+        if to_node is not None and not isinstance(to_node, bytes):
+            raise UsageError(f"to_node: {to_node!r} is not bytes; name a node as node.identity does: b'orders-1'")
+        if to_actor is not None and not isinstance(to_actor, bytes | Route):
+            raise UsageError(f"to_actor: {to_actor!r} is neither a Route, as node.host returns it, nor bytes")
+        parcel.stencil = None
         if isinstance(to_actor, Route):
             parcel.receiver, parcel.receiver_node = to_actor.receiver, to_actor.node
         elif to_actor is not None:
@@ -252,7 +348,9 @@ class MessageHub:
             parcel.trace_options = TraceOptions.ROUTING
             self._core.trace.step("received", parcel.message_id, parcel.correlation_id, "from a hub of this node")
 
-    def _stopped(self, payload: object, correlation_id: bytes | None) -> NodeStopped:
+    def _stopped(self, payload: object, correlation_id: bytes | None) -> NodeStopped | UsageError:
+        if self._forked:
+            return forked_error("node")
         return NodeStopped(
             "this node is stopping, so it was not sent",
             message_id=type_of(type(payload)).message_id,
@@ -266,10 +364,9 @@ class MessageHub:
     def _limit(self, timeout: float | None) -> float:
         if timeout is None:
             return self._core.settings.timeout
-        limit = timeout
-        if not (limit > 0 and math.isfinite(limit)):
-            raise UsageError(f"timeout: {limit!r} is not a positive number of seconds")
-        return limit
+        if not (is_seconds(timeout) and 0 < timeout < math.inf):
+            raise UsageError(f"timeout: {timeout!r} is not a positive number of seconds")
+        return timeout
 
 
 def _wanted(types: tuple[type[T], ...]) -> tuple[type[T], ...]:
@@ -278,7 +375,12 @@ def _wanted(types: tuple[type[T], ...]) -> tuple[type[T], ...]:
     return types
 
 
+def is_seconds(value: object) -> bool:
+    """Whether a value is a number, which True and False are not meant to be."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _lasting(ttl: float | None) -> float | None:
-    if ttl is not None and not ttl > 0:
+    if ttl is not None and not (is_seconds(ttl) and ttl > 0):
         raise UsageError(f"ttl: {ttl!r} is not a positive number of seconds")
     return ttl

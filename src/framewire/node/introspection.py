@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from framewire._version import __version__
 from framewire.node.actor import Actor, handles
+from framewire.node.cancelling import MAX_CANCELLED, Cancel
 from framewire.node.clock import Clock, Timer
 from framewire.node.context import Context
 from framewire.node.core import Core, Counters
+from framewire.node.deadlocks import WaitGraph, Waits, wait_graph
 from framewire.node.reports import (
     ActorStats,
     FlowInfo,
@@ -128,6 +130,15 @@ class Introspection(Actor):
         ]
         return FlowSteps(node=readable(core.identity), steps=steps if self._may_know_all(ctx) else _open(steps))
 
+    @handles(Cancel, inline=True)
+    def cancel(self, cancelled: Cancel, ctx: Context) -> None:
+        if ctx.source:  # this node has done so before it told the others
+            self._core.cancellations.apply(cancelled.asks[:MAX_CANCELLED])
+
+    @handles(Waits, inline=True)
+    def waits(self, asked: Waits) -> WaitGraph:
+        return wait_graph(self._core, at_work=asked.at_work)
+
     @handles(Ping, inline=True)
     def ping(self, _: Ping) -> Pong:
         return Pong(readable(self._core.identity))
@@ -197,6 +208,7 @@ def stats(
     watch: StallWatch | None,
     transport: Transport | None,
     pending: int,
+    state: str = "",
 ) -> NodeStats:
     """Everything that a node knows about itself now."""
     now = core.now()
@@ -250,6 +262,7 @@ def stats(
         host=socket.gethostname(),
         pid=os.getpid(),
         version=__version__,
+        state=state,
     )
 
 

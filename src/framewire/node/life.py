@@ -14,7 +14,7 @@ from typing import Any
 
 from framewire.errors import UsageError
 from framewire.node.actor import Actor
-from framewire.node.core import Core, handling
+from framewire.node.core import Core, Hook, handling
 from framewire.node.exceptions import text_of
 
 __all__ = ["PATIENCE", "Life"]
@@ -87,7 +87,7 @@ class Life:
     def task(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
         """A task of this actor's; it may send while the node stops, as handlers may."""
         context = self.context.copy()
-        context.run(handling.set, True)
+        context.run(handling.set, Hook())
         return asyncio.get_running_loop().create_task(work, name=f"framewire {self.name} {what}", context=context)
 
     def _made(self) -> Actor:

@@ -62,7 +62,7 @@ class Likeness:
         """Whether it is for anyone here who handles it, and that is all."""
         self.answers = bool(parcel.receiver and parcel.callback is not None and not parcel.distribution)
         """Whether it is for somebody who waits for it."""
-        self.following: dict[type, Stencil] = {}
+        self.following: dict[object, Stencil] = {}
         """What handlers send on such a message, by the payload's class."""
 
     def next(self, frames: list[bytes], now: float, source: bytes) -> Parcel | None:
@@ -106,6 +106,7 @@ class Likeness:
             frames,
             None,
             self,
+            None if like.caller is None else source,
         )
 
     def parcels(
@@ -125,6 +126,7 @@ class Likeness:
         message_id, distribution, hops, routing = like.message_id, like.distribution, like.hops, like.routing
         receiver, receiver_node, callback = like.receiver, like.receiver_node, like.callback
         asker, asking, _, points, receipt = _NOBODY if callback is None else msgspec.structs.astuple(callback)
+        caller = None if like.caller is None else source
         unsigned, made = not self.signed, []
         for frames in messages:
             opened = contents(frames)
@@ -154,6 +156,7 @@ class Likeness:
                     frames,
                     None,
                     self,
+                    caller,
                 )
             )
         return made

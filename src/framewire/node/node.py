@@ -8,9 +8,8 @@ import inspect
 import logging
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, NoReturn, Self, TypeVar
 
 from framewire.errors import NodeStopped, NoRoute, UsageError
 from framewire.node.actor import Actor, FunctionActor
@@ -18,14 +17,18 @@ from framewire.node.cell import Cell
 from framewire.node.clock import Clock, LoopClock
 from framewire.node.core import Core, settings_from
 from framewire.node.deadletters import DeadLetter, DeadLetters, Reason
-from framewire.node.hub import MessageHub
-from framewire.node.interruptions import Interruptions
+from framewire.node.deadlocks import WaitGraph, Waits
+from framewire.node.forks import forked_error, mark_when_forked
+from framewire.node.hub import MessageHub, is_seconds
 from framewire.node.introspection import Introspection, NodeStats, Rates, stats
 from framewire.node.mailbox import Overflow
+from framewire.node.payloads import type_of
 from framewire.node.port import NodePort
 from framewire.node.router import Router
+from framewire.node.signals import NodeSignals
 from framewire.node.stalls import Stall, StallWatch
 from framewire.node.tap import Recorder, Tap
+from framewire.node.thread_pool import HandlerThreads
 from framewire.node.tracing import TraceStep
 from framewire.node.transport import Transport
 from framewire.node.turns import Turns
@@ -38,12 +41,15 @@ log = logging.getLogger("framewire.node")
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_GATHER_S = 0.5
+"""Seconds that other nodes have to tell what waits there."""
+
 
 class Node:
     """Hosts actors, and sends messages to them and to those of other nodes.
 
-    Use it with ``async with``, which also makes SIGTERM and SIGINT stop it in good order. Settings are those
-    of ``Settings``.
+    Use it with ``async with``. Under ``fw.run`` SIGTERM and SIGINT stop it in good order; in any other program it
+    leaves signals alone, unless ``signals=True`` has it take them. Settings are those of ``Settings``.
     """
 
     def __init__(
@@ -54,7 +60,7 @@ class Node:
         recorder: Recorder | None = None,
         transport: Transport | None = None,
         clock: Clock | None = None,
-        signals: bool = True,
+        signals: bool | None = None,
         **settings: Any,
     ) -> None:
         raw = identity.encode() if isinstance(identity, str) else identity
@@ -74,10 +80,14 @@ class Node:
         self._turns = Turns()
         threshold = self._core.settings.stall_after
         self._watch = StallWatch(threshold, self._handlers) if threshold is not None else None
-        self._interruptions = Interruptions(heeded=signals)
+        self._signals = NodeSignals(taken=signals)
         self._began: float | None = None
         self._stopped: asyncio.Event | None = None
         self._stopping: asyncio.Task[None] | None = None
+        self.starting = False
+        """Whether its program is still being hosted; ``framewire node`` says so, and ``state`` tells it."""
+        self._forked = False
+        mark_when_forked(self)
 
     # --- what it is
 
@@ -95,6 +105,8 @@ class Node:
     def hub(self) -> MessageHub:
         """The node's own message hub."""
         if not self._hubs:
+            if self._forked:
+                raise forked_error("node")
             raise UsageError("this node is not running; use `async with Node() as node`")
         return self._hubs[0]
 
@@ -105,6 +117,20 @@ class Node:
     @property
     def running(self) -> bool:
         return self._began is not None and self._stopping is None
+
+    @property
+    def has_joined(self) -> bool:
+        """Whether it has found the cluster that it was told of; a node of its own needs none."""
+        return True
+
+    @property
+    def state(self) -> str:
+        """How far it is: starting, joining (no rendezvous server was reached yet), ready or draining."""
+        if self._stopping is not None:
+            return "draining"
+        if self._began is None or self.starting:
+            return "starting"
+        return "ready" if self.has_joined else "joining"
 
     def stats(self, *, pending: int = 100) -> NodeStats:
         """What the node is doing and has done; ``pending`` limits the list of open promises."""
@@ -118,6 +144,7 @@ class Node:
             watch=self._watch,
             transport=self._transport,
             pending=pending,
+            state=self.state,
         )
 
     # --- what it hosts
@@ -130,6 +157,8 @@ class Node:
         mailbox: int | None = None,
         overflow: Overflow | None = None,
         local: bool = False,
+        cancel_late: bool | None = None,
+        reentrant: bool | None = None,
     ) -> Route:
         """Start an actor and let messages come to it; the address that is returned is its own.
 
@@ -146,7 +175,15 @@ class Node:
             make = actor
         else:
             raise UsageError(f"actor: {actor!r} is neither an actor nor something that makes one")
-        cell = self._cell(make, concurrency=concurrency, mailbox=mailbox, overflow=overflow, local=local)
+        cell = self._cell(
+            make,
+            concurrency=concurrency,
+            mailbox=mailbox,
+            overflow=overflow,
+            local=local,
+            cancel_late=cancel_late,
+            reentrant=reentrant,
+        )
         await cell.start()
         if self._stopping is not None:
             await cell.stop(Reason.NODE_STOPPED, NodeStopped("the node was stopped"))
@@ -159,6 +196,8 @@ class Node:
 
         In a handler of that actor this returns at once, and the rest happens when the handler is done.
         """
+        if self._forked:
+            raise forked_error("node")
         cell = self._cells.get(address)
         if cell is None:
             raise UsageError(f"no actor with the address {address} is hosted here")
@@ -185,6 +224,8 @@ class Node:
         mailbox: int | None = None,
         overflow: Overflow | None = None,
         local: bool = False,
+        cancel_late: bool | None = None,
+        reentrant: bool | None = None,
     ) -> Callable[[F], F]:
         """Let a plain function handle messages. Options are those of ``host``."""
 
@@ -194,7 +235,13 @@ class Node:
 
             def host() -> None:
                 cell = self._cell(
-                    lambda: actor, concurrency=concurrency, mailbox=mailbox, overflow=overflow, local=local
+                    lambda: actor,
+                    concurrency=concurrency,
+                    mailbox=mailbox,
+                    overflow=overflow,
+                    local=local,
+                    cancel_late=cancel_late,
+                    reentrant=reentrant,
                 )
                 cell.start_at_once()
                 self._open(cell)
@@ -251,10 +298,12 @@ class Node:
 
     async def start(self) -> None:
         """Begin: needed only where ``async with`` does not fit."""
+        if self._forked:  # even if it was not started before: its identity is the parent's
+            raise forked_error("node")
         if self._began is not None:
             raise UsageError("a node lives once; make a new one")
         self._stopped = asyncio.Event()
-        self._core.threads = ThreadPoolExecutor(self._core.settings.threads, "framewire handler")
+        self._core.threads = HandlerThreads(self._core.settings.threads, self._core.settings.max_threads)
         self._began = self._core.now()
         self._rates.start()
         self._turns.start()
@@ -265,6 +314,7 @@ class Node:
                 self._record(self._recorder)
             await self.new_hub()
             await self.host(Introspection())
+            self._core.deadlocks.ask_all = self._all_wait_graphs
             for host in self._functions:
                 host()
             if self._transport is not None:
@@ -279,8 +329,10 @@ class Node:
         In a handler this returns at once, and the handler can finish.
         """
         limit = self._core.settings.stop_timeout if timeout is None else timeout
-        if not limit >= 0:
+        if not (is_seconds(limit) and limit >= 0):
             raise UsageError(f"timeout: {timeout!r} is not a number of seconds")
+        if self._forked:
+            raise forked_error("node")
         if self._began is None:
             return
         if self._stopping is None:
@@ -290,35 +342,35 @@ class Node:
             await asyncio.shield(self._stopping)
 
     async def serve(self) -> None:
-        """Wait until the node is stopped, by ``stop`` or by a signal."""
-        if self._stopped is None:
+        """Wait until the node is stopped."""
+        if self._stopped is None or self._forked:
             self._must_run()
         else:
             await self._stopped.wait()
 
     async def __aenter__(self) -> Self:
         await self.start()
-        self._interruptions.begin()
+        self._signals.begin()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
-        interrupted = self._interruptions.end()
+        if self._forked:  # it is the parent's, and is stopped there
+            return False
+        interrupted = self._signals.end()
         await self.stop()
         return interrupted and isinstance(error, asyncio.CancelledError)
 
     async def _stop(self, limit: float) -> None:
         for hub in self._hubs:
-            hub.draining = True
+            hub.drain()
         self._router.retire()
         cells = list(self._cells.values())
         try:
             try:
                 async with asyncio.timeout(limit):
-                    while not all(cell.is_quiet for cell in cells):  # each may get work from any other
-                        for cell in cells:
-                            await cell.quiet()
+                    await self._drained(cells)
             except TimeoutError:
                 log.warning("stopping after %.1f s with handlers still at work", limit)
             stopped = NodeStopped("the node was stopped before it was handled")
@@ -341,6 +393,20 @@ class Node:
             if self._stopped is not None:
                 self._stopped.set()
 
+    async def _drained(self, cells: list[Cell]) -> None:
+        """Wait until others send nothing more, all is handled, and what was asked of others is answered."""
+        if self._transport is not None:
+            await self._transport.settle()
+        for hub in self._hubs:
+            await hub.answered()
+        while not all(cell.is_quiet for cell in cells):  # each may get work from any other
+            for cell in cells:
+                await cell.quiet()
+
+    async def _all_wait_graphs(self, asked: Waits) -> list[WaitGraph]:
+        nodes = sum(1 for _ in self._router.table.all(type_of(Waits).message_id))
+        return await self.hub.gather(asked, WaitGraph, timeout=_GATHER_S, stop_after=max(nodes, 1))
+
     def _record(self, recorder: Recorder) -> None:
         recorder.open(self.identity)
         self._core.tap = Tap(recorder)
@@ -353,18 +419,31 @@ class Node:
             hub.close("the node was stopped before the answer came")
         self._rates.stop()
         self._turns.stop()
+        self._core.deadlocks.close()
         if self._watch is not None:
             self._watch.stop()
         if self._core.threads is not None:
-            busy = len(self._core.in_threads)
+            busy = self._core.threads.unfinished
             if busy:
                 log.warning("%d handlers still run in threads, which nothing can stop", busy)
-            self._core.threads.shutdown(wait=not busy, cancel_futures=True)
+            self._core.threads.close(wait=not busy)
             self._core.threads = None
 
     # --- inside
 
+    def forked(self) -> None:
+        """Mark as the copy in a forked child, where every use raises ``UsageError``."""
+        self._forked = True
+        self._core.send = self._core.answer = self._refuse
+        for hub in self._hubs:
+            hub.forked()
+
+    def _refuse(self, *_: object) -> NoReturn:
+        raise forked_error("node")
+
     def _must_run(self) -> None:
+        if self._forked:
+            raise forked_error("node")
         if self._began is None:
             raise UsageError("this node is not running; use `async with Node() as node`")
         if self._stopping is not None:
@@ -374,7 +453,7 @@ class Node:
         return Cell(self._core, make, prepare=self._adopt, withdraw=self._withdraw, gone=self._forget, **options)
 
     def _open(self, cell: Cell) -> None:
-        self._cells[cell.route] = cell
+        self._cells[cell.route] = self._core.cells[cell.route.receiver] = cell
         self._router.add(cell.route, cell, cell.handlers, local=cell.local)
 
     def _adopt(self, actor: Actor) -> None:
@@ -385,6 +464,7 @@ class Node:
 
     def _forget(self, cell: Cell) -> None:
         self._cells.pop(cell.route, None)
+        self._core.cells.pop(cell.route.receiver, None)
         self._leaving.pop(cell.route, None)
 
     def _handlers(self) -> Iterator[Any]:

@@ -42,14 +42,16 @@ class OpenPromises:
     """What one hub waits for, by callback key."""
 
     def __init__(self, core: Core, identity: bytes) -> None:
-        self._core = core
+        self.core = self._core = core
         self._identity = identity
         self._pending: dict[int, Pending] = {}
         self._given_up: OrderedDict[int, None] = OrderedDict()
         self._usual = core.settings.timeout
+        self._limit = core.settings.promises
         self._queue = DeadlineQueue(core.clock, self._usual, self._usually_waiting, self._expire)
         self._wheel = DeadlineWheel(core.clock, self._expire)
-        self._last_key = 0
+        self.last_key = 0
+        """The callback key of the promise that was made last."""
         self.new_future: Callable[[], asyncio.Future[None]] = self._first_future
 
     def _first_future(self) -> asyncio.Future[None]:
@@ -63,13 +65,11 @@ class OpenPromises:
     def __len__(self) -> int:
         return len(self._pending)
 
-    def post(self, waiting: Pending, plan: Plan, now: float, limit: float) -> None:
+    def post(self, waiting: Pending, plan: Plan, limit: float) -> None:
         """Send a message off, and wait for its answer for so many seconds."""
-        core, pending, parcel = self._core, self._pending, waiting.parcel
-        if len(pending) >= core.settings.promises:
+        core, pending, parcel, key = self._core, self._pending, waiting.parcel, waiting.key
+        if len(pending) >= self._limit:
             raise core.overloaded(parcel, f"{len(pending)} promises are open already")
-        waiting.started = now
-        self._last_key = waiting.key = key = self._last_key + 1
         parcel.callback = Callback(self._identity, core.identity, key, plan.points, plan.receipt)
         pending[key] = waiting
         try:
@@ -82,9 +82,9 @@ class OpenPromises:
             if room is not None:
                 waiting.room = room
             if limit != self._usual:
-                waiting.slot = self._wheel.add(waiting, now + limit)
+                waiting.slot = self._wheel.add(waiting, waiting.started + limit)
             elif not self._queue.watching:
-                self._queue.watch(now)
+                self._queue.watch(waiting.started)
 
     def _usually_waiting(self) -> Iterator[tuple[Pending, float]]:
         """Those that wait as long as is usual, and since when."""
@@ -223,8 +223,30 @@ class OpenPromises:
             if len(self._given_up) > _REMEMBERED:
                 self._given_up.popitem(last=False)
 
+    def cancelled(self, waiting: Pending) -> None:
+        """Wait no longer, and let nobody work on an answer."""
+        if waiting.key in self._pending:
+            self.give_up(waiting)
+            self._core.cancellations.add((self._identity, waiting.key, waiting.parcel.correlation_id))
+
+    def fail(self, waiting: Pending, error: MessageError) -> None:
+        """End a promise with an error that was found here."""
+        if waiting.end(self._completed(error, waiting)):
+            route = waiting.parcel.sent_to
+            cell = None if route is None or route.node else self._core.cells.get(route.receiver)
+            if cell is not None:
+                cell.mailbox.discard(waiting.parcel)  # no worker is to take it in this turn
+            self.cancelled(waiting)
+
+    async def answered(self) -> None:
+        """Wait until no answer of another node is awaited."""
+        while elsewhere := [
+            waiting for waiting in self if (route := waiting.parcel.sent_to) is not None and route.node
+        ]:
+            await asyncio.wait([waiting.ended() for waiting in elsewhere])
+
     def _nobody_waits(self, parcel: Parcel, callback: Callback | None) -> None:
-        if callback is None or not 0 < callback.key <= self._last_key:
+        if callback is None or not 0 < callback.key <= self.last_key:
             self._core.dead_letters.add(Reason.UNKNOWN_REPLY, "nobody asked for this", parcel)
         elif callback.key in self._given_up:
             self._core.dead_letters.add(Reason.LATE_REPLY, "the asker has given up", parcel)

@@ -7,6 +7,7 @@ is and turns it into bytes only if it has to leave. So a message between two act
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -59,8 +60,8 @@ class Stencil:
 
     def __init__(self, message_type: MessageType) -> None:
         self.message_type = message_type
-        self.following: dict[type, Stencil] = {}
-        """What handlers send on such a message, by the payload's class."""
+        self.following: dict[object, Stencil] = {}
+        """What handlers send on such a message, by the payload's class, or by the plan of what they ask."""
         self.answers: Route | None = None
         """Where all of them go, if they are answers to questions of another node."""
         self._here: Mould | None = None
@@ -142,6 +143,19 @@ class Parcel(msgspec.Struct):
     """What it has in common with others that are sent here; forgotten where something is changed about it."""
     like: Likeness | None = None
     """What it has in common with others that came in; forgotten where something is changed about it."""
+    caller: bytes | None = None
+    """Who begins a flow with it: a hub of this node, or the connection that it came over; None where the flow is
+    under way."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the body."""
+        if self.body_frames is None:
+            try:
+                return len(type_of(type(self.payload)).encode(self.payload))
+            except Exception:  # noqa: BLE001 - what cannot be written may be handled on this node all the same
+                return sys.getsizeof(self.payload)
+        return sum(map(len, self.body_frames))
 
     @property
     def body(self) -> tuple[bytes, ...]:
@@ -163,8 +177,7 @@ class Parcel(msgspec.Struct):
         """
         if type(self.payload) is message_type.python_type:
             return self.payload
-        frames = self.body_frames or self.body
-        self.payload = message_type.decode(frames[0] if len(frames) == 1 else b"".join(frames))
+        self.payload = message_type.read(self.body_frames or self.body)
         return self.payload
 
     def to_message(self, now: float, router: RouterAddress | None = None) -> Message:
@@ -186,8 +199,18 @@ class Parcel(msgspec.Struct):
             callback.key,
             callback.points,
             self.routing if router is None else (*self.routing[-_MOST_ROUTERS:], router),
-            self.hops if router is None else self.hops + 1,
+            self.hops if router is None else self._hops_away(),
         )
+
+    def _hops_away(self) -> int:
+        """How many times it was sent away when it leaves this node.
+
+        What a handler sends in a flow that began on its own node counts once more, so that the receiving node sees
+        that the flow was admitted, and does not let it wait as one that begins.
+        """
+        is_answer = self.callback is not None and self.receiver == self.callback.receiver
+        within = self.caller is None and not (self.routing or self.source or is_answer)
+        return self.hops + (2 if within else 1)
 
     @classmethod
     def from_message(
@@ -203,7 +226,7 @@ class Parcel(msgspec.Struct):
                 points,
                 RECEIPT in points,
             )
-        ttl = message.ttl_ticks
+        ttl, routing, hops = message.ttl_ticks, message.routing, message.hops
         # By position, for there is one of these for every message that comes in (bench/cluster.py).
         return cls(
             MessageId(message.identity, message.version, message.partition),
@@ -216,11 +239,12 @@ class Parcel(msgspec.Struct):
             message.receiver_identity,
             message.receiver_node_identity,
             message.trace_options,
-            message.hops,
-            message.routing,
+            hops,
+            routing,
             source,
             None,
             frames,
+            caller=None if hops > 1 or len(routing) > 1 else source,
         )
 
 

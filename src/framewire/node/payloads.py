@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,9 +37,25 @@ class MessageType:
         """The payload that a body holds, or ``BadBody`` naming the type, the field and the reason."""
         try:
             return self._decode(body)
+        except MemoryError as problem:
+            raise self._too_large(len(body)) from problem
         except Exception as problem:
             what = f"{self.python_type.__qualname__} as {self.codec}"
             raise BadBody(f"not a {what}: {_reason(problem)}", message_id=self.message_id) from problem
+
+    def read(self, frames: Sequence[bytes]) -> Any:
+        """The payload that the frames of a body hold, or ``BadBody``."""
+        if len(frames) == 1:
+            return self.decode(frames[0])
+        try:
+            body = b"".join(frames)
+        except MemoryError as problem:
+            raise self._too_large(sum(map(len, frames))) from problem
+        return self.decode(body)
+
+    def _too_large(self, size: int) -> BadBody:
+        what = f"{size} bytes as {self.python_type.__qualname__}"
+        return BadBody(f"there was no memory to read {what}", message_id=self.message_id)
 
 
 def message(

@@ -19,7 +19,7 @@ declare(Receipt, RECEIPT, "raw", bytes, Receipt)
 class Plan:
     """What is known of all questions of one class that want the same answers, and of what is told of one class."""
 
-    __slots__ = ("message_id", "points", "receipt", "stencil", "types")
+    __slots__ = ("message_id", "points", "receipt", "stencil", "types", "under_way")
 
     def __init__(self, asked: type, wanted: tuple[type, ...]) -> None:
         declared = type_of(asked)
@@ -28,3 +28,5 @@ class Plan:
         self.points = tuple({**self.types, EXCEPTION: None})
         self.receipt = RECEIPT in self.types
         self.stencil = Stencil(declared)
+        self.under_way = Stencil(declared)
+        """For what is sent in handlers: it has passed a router more."""

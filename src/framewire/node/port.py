@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from framewire.errors import MessageError
+from framewire.errors import MessageError, Overloaded
 from framewire.node.core import Core
 from framewire.node.deadletters import Reason
 from framewire.node.guests import Guest
 from framewire.node.hub import MessageHub
+from framewire.node.parcel import Parcel
 from framewire.node.router import Router
 from framewire.node.transport import Registration
 from framewire.routing import Route
-from framewire.wire import Message
+from framewire.wire import Message, decode
 
 __all__ = ["NodePort"]
 
@@ -49,6 +50,20 @@ class NodePort:
     ) -> None:
         self._router.admission.refuse(peer, reason, detail, frames or [], count)
 
+    def unread(self, peer: bytes, frames: list[bytes], problem: Exception) -> None:
+        core, lacking = self._core, isinstance(problem, MemoryError)
+        detail = "there was no memory to read it" if lacking else f"reading it failed: {type(problem).__name__}"
+        if not core.conduct.note(peer, Reason.UNREAD):
+            core.dead_letters.counts[Reason.UNREAD] += 1
+            return
+        try:
+            parcel = Parcel.from_message(decode(frames), core.now(), peer)
+            core.dead_letters.add(Reason.UNREAD, detail, parcel)
+        except Exception:  # noqa: BLE001 - there may be no memory for this either, and then nobody can be told
+            core.dead_letters.add_frames(Reason.UNREAD, detail, [])
+            return
+        core.tell_failure(parcel, Overloaded(detail, node=core.identity) if lacking else problem)
+
     def turned_away(self) -> None:
         self._core.counters.turned_away += 1
 
@@ -58,14 +73,19 @@ class NodePort:
     def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
         self._router.peer_registered(peer, registrations)
 
-    def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
-        self._router.peer_unregistered(peer, registrations)
+    def routes_of(self, peer: bytes) -> int:
+        return self._router.table.routes_of(peer)
+
+    def peer_unregistered(
+        self, peer: bytes, registrations: Iterable[Registration], grace: float | None = None
+    ) -> None:
+        self._router.peer_unregistered(peer, registrations, grace)
 
     def returned(self, frames: list[bytes]) -> None:
         self._router.returned(frames)
 
     def peer_left(self, peer: bytes) -> None:
-        self._router.peer_lost(peer)
+        self._router.peer_left(peer)
 
     def peer_lost(self, peer: bytes) -> None:
         self._router.peer_lost(peer)

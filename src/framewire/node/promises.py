@@ -15,6 +15,9 @@ from framewire.node.payloads import MessageType
 from framewire.wire import Distribution, MessageId
 from framewire.wire.message import readable
 
+if TYPE_CHECKING:
+    from framewire.node.core import Core
+
 __all__ = ["Gathered", "Gathering", "Pending", "Promise"]
 
 T = TypeVar("T")
@@ -28,6 +31,16 @@ class Hub(Protocol):
 
     def give_up(self, waiting: Any) -> None:
         """Wait no longer."""
+
+    def cancelled(self, waiting: Any) -> None:
+        """Wait no longer, and let nobody work for it."""
+
+    def fail(self, waiting: Any, error: MessageError) -> None:
+        """End a promise, with all that is known of its message."""
+
+    @property
+    def core(self) -> Core:
+        """The node's shared parts."""
 
 
 class Pending(msgspec.Struct, eq=False, weakref=True):
@@ -88,9 +101,18 @@ class Pending(msgspec.Struct, eq=False, weakref=True):
         return self._result
 
     def cancel(self) -> None:
-        """Give up: whatever comes now is late."""
+        """Give up: whatever comes now is late, and the nodes that work on it are told to stop."""
         if self._end(None, asyncio.CancelledError()):
-            self._hub.give_up(self)
+            self._hub.cancelled(self)
+
+    def fail_with(self, error: MessageError) -> None:
+        """End with an error that was found here."""
+        self._hub.fail(self, error)
+
+    @property
+    def core(self) -> Core:
+        """The shared parts of the node that waits."""
+        return self._hub.core
 
     def reply(self, payload: Any) -> bool:
         """Take a reply; whether that ends the waiting."""

@@ -131,6 +131,8 @@ class NodeStats(msgspec.Struct, kw_only=True):
     pid: int = 0
     version: str = ""
     """That of framewire."""
+    state: str = ""
+    """How far it is: starting, joining, ready or draining; empty from a node that does not tell."""
 
 
 @message("FRAMEWIRE.NODEINFO")

@@ -14,7 +14,7 @@ from framewire.node.admission import Admission
 from framewire.node.core import Core
 from framewire.node.departures import Departures, reason_of
 from framewire.node.exceptions import EXCEPTION
-from framewire.node.holding import Holding
+from framewire.node.holding import Departed, Holding
 from framewire.node.hub import MessageHub
 from framewire.node.likeness import Likeness
 from framewire.node.mailbox import Room, fulfilled, together
@@ -48,12 +48,17 @@ class Router:
         self._receivers: dict[bytes, Receiver] = {}
         self._hubs: dict[bytes, MessageHub] = {}
         self._announced: dict[Route, tuple[MessageId, ...]] = {}
-        self._holding = Holding(core, self.table, transport)
+        self._departed = Departed(core)
+        self._holding = Holding(core, self.table, transport, self._departed)
         departures = Departures(core, transport, self.table)
         self._send_away = departures.send
         self.admission = Admission(core)
         self._familiar = self.admission.familiar
         core.send = self.send
+        core.held = lambda: self._holding.parcels
+        core.has_peers = lambda: bool(self.table.nodes)
+        core.cancellations.drop_held = self._holding.remove
+        self._cancelled = core.cancellations.known
         core.answer = departures.answer
 
     # --- receivers of this node
@@ -67,15 +72,18 @@ class Router:
         self.table.add_receiver(route)
         for message in handled:
             self.table.add(message, route)
+        self._departed.came_back(handled)
         if not local:
             self._announced[route] = handled
             if self._transport is not None:
                 self._transport.announce([(route, handled)])
-        self._release()
+        self._release(handled)
 
     def remove(self, route: Route) -> None:
         """Let no more messages come to a receiver of this node."""
+        handled = self.table.routes.get(route, ())
         self.table.remove_receiver(route)
+        self._note_departed(handled, None)
         self._receivers.pop(route.receiver, None)
         self._hubs.pop(route.receiver, None)
         self._withdraw([route])
@@ -92,7 +100,7 @@ class Router:
     def _withdraw(self, routes: Iterable[Route]) -> None:
         gone = [(route, self._announced.pop(route)) for route in routes if route in self._announced]
         if gone and self._transport is not None:
-            self._transport.withdraw(gone)
+            self._transport.withdraw(gone, self._core.settings.restart_grace)
 
     # --- messages of this node
 
@@ -145,13 +153,23 @@ class Router:
         self._holding.keep(parcel)
         return None
 
-    def _release(self) -> None:
-        """Send on what was held, where there is a route now."""
+    def _release(self, messages: Iterable[MessageId]) -> None:
+        """Send on what was held, where there is a route now that these are handled."""
+        if not self._holding:
+            return
+        handled = set(messages)
         for parcel in self._holding.parcels:
-            routes = self._routes(parcel)
-            if routes:
-                self._holding.let_go(parcel)
-                self._dispatch(routes, parcel)
+            if parcel.message_id in handled or parcel.receiver or parcel.receiver_node:
+                routes = self._routes(parcel)
+                if routes:
+                    self._holding.let_go(parcel)
+                    self._dispatch(routes, parcel)
+
+    def _note_departed(self, messages: Iterable[MessageId], grace: float | None) -> None:
+        """Hold what comes for these for a while, where nobody else handles them: a handler has left with notice."""
+        for message in messages:
+            if next(iter(self.table.all(message)), None) is None:
+                self._departed.left(message, grace)
 
     def _dispatch(self, routes: tuple[Route, ...], parcel: Parcel) -> Room | None:
         if len(routes) == 1:
@@ -230,6 +248,8 @@ class Router:
             return
         if core.tap is not None:
             core.tap.received(like.sender or frames[0], frames)
+        if self._cancelled and core.cancellations.drops(parcel):
+            return
         route = self.table.next_here(parcel.message_id) if like.plain else None
         if route is None:
             self.send(parcel)
@@ -245,7 +265,7 @@ class Router:
 
     def _take_apart(self, peer: bytes, frames: list[bytes]) -> None:
         parcel = self.admission.taken_apart(peer, frames)
-        if parcel is not None:
+        if parcel is not None and not (self._cancelled and self._core.cancellations.drops(parcel)):
             self.send(parcel)
 
     def receive_alike(self, peer: bytes, messages: list[list[bytes]]) -> None:
@@ -267,6 +287,8 @@ class Router:
             for parcel in parcels:
                 if parcel.like is like and (came := parcel.frames):  # what was taken apart is recorded already
                     core.tap.received(like.sender or came[0], came)
+        if self._cancelled:
+            parcels = [parcel for parcel in parcels if not core.cancellations.drops(parcel)]
         if route is not None:
             self._receivers[route.receiver].accept_all(parcels)
         else:
@@ -286,6 +308,8 @@ class Router:
             return
         unsent = message.replace(routing=message.routing[:-1], hops=max(message.hops - 1, 0))
         parcel = Parcel.from_message(unsent, self._core.now())
+        if message.hops > 1:
+            parcel.caller = None
         self.send(parcel)
         callback = parcel.callback
         if callback is not None and (asker := self._hubs.get(callback.receiver)) is not None:
@@ -294,24 +318,37 @@ class Router:
     def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
         """Another node handles these."""
         self.table.add_node(peer)
+        handled: list[MessageId] = []
         for route, messages in registrations:
             there = Route(route.receiver, peer)
             self.table.add_receiver(there)
             for message in messages:
                 self.table.add(message, there)
-        self._release()
+            handled += messages
+        self._departed.came_back(handled)
+        self._release(handled)
 
-    def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+    def peer_unregistered(
+        self, peer: bytes, registrations: Iterable[Registration], grace: float | None = None
+    ) -> None:
         """Another node handles these no longer; a receiver without messages is gone as a whole.
 
-        Without a receiver, no actor of that node handles these messages any more.
+        Without a receiver, no actor of that node handles these messages any more. ``grace`` is for how many seconds
+        they are expected to be back.
         """
+        gone = list(registrations)
+        self._unregister(peer, gone)
+        if grace:
+            for _, messages in gone:
+                self._note_departed(messages, grace)
+
+    def _unregister(self, peer: bytes, registrations: Iterable[Registration]) -> None:
         for route, messages in registrations:
             if not route.receiver:
                 for message in messages:
                     for known in tuple(self.table.all(message)):
                         if known.node == peer:
-                            self.peer_unregistered(peer, [(Route(known.receiver), (message,))])
+                            self._unregister(peer, [(Route(known.receiver), (message,))])
                 continue
             there = Route(route.receiver, peer)
             for message in messages:
@@ -326,6 +363,12 @@ class Router:
             for message in messages:
                 if route.node and not _same_domain(message.identity, before, ring):
                     self.table.remove(message, route)
+
+    def peer_left(self, peer: bytes) -> None:
+        """Another node has left with notice."""
+        handled = {message for route, known in self.table.routes.items() if route.node == peer for message in known}
+        self.table.remove_node(peer)
+        self._note_departed(handled, None)
 
     def peer_lost(self, peer: bytes) -> None:
         """Another node is gone."""

@@ -57,6 +57,9 @@ class Port(Protocol):
     ) -> None:
         """Messages were dropped before the node saw them; ``peer`` is empty where nobody knows whose they were."""
 
+    def unread(self, peer: bytes, frames: list[bytes], problem: Exception) -> None:
+        """A message came in whole, and could not be read for no fault of its own: no memory, or a fault of ours."""
+
     def turned_away(self) -> None:
         """Somebody connected, and was not let in."""
 
@@ -66,10 +69,16 @@ class Port(Protocol):
     def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
         """A peer handles these; routes carry no node, for they are the peer's own."""
 
-    def peer_unregistered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+    def routes_of(self, peer: bytes) -> int:
+        """Return how many receivers, and messages of each, are known of a peer."""
+
+    def peer_unregistered(
+        self, peer: bytes, registrations: Iterable[Registration], grace: float | None = None
+    ) -> None:
         """A peer no longer handles these; an empty tuple of messages removes the receiver.
 
-        An empty receiver stands for all that handle the messages there.
+        An empty receiver stands for all that handle the messages there. ``grace`` is for how many seconds what
+        nobody else handles is to be held, as the peer left in good order and may be back; None for not at all.
         """
 
     def returned(self, frames: list[bytes]) -> None:
@@ -107,14 +116,17 @@ class Transport(Protocol):
     def announce(self, registrations: Iterable[Registration]) -> None:
         """Tell the others about receivers that are new here."""
 
-    def withdraw(self, registrations: Iterable[Registration]) -> None:
+    def withdraw(self, registrations: Iterable[Registration], grace: float | None = None) -> None:
         """Tell the others about receivers that are gone from here, or that they wrongly take to be here.
 
-        An empty receiver stands for all that handle the messages.
+        An empty receiver stands for all that handle the messages. ``grace`` is as in ``Port.peer_unregistered``.
         """
 
     def discover(self, message: MessageId, receiver: bytes) -> None:
         """Ask the others who handles a message, or where a receiver is; answers come as registrations."""
+
+    async def settle(self) -> None:
+        """Wait until the others have heard what was withdrawn, and send it here no more."""
 
     async def stop(self) -> None:
         """Take leave of the others and close everything."""

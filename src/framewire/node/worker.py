@@ -13,25 +13,89 @@ import asyncio
 from asyncio.tasks import _enter_task, _leave_task  # for task implementations, says "Extending asyncio"
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import copy_context
+from enum import Enum
 from types import coroutine as generator_coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["Worker"]
+if TYPE_CHECKING:
+    from framewire.node.cell import Cell
+    from framewire.node.parcel import Parcel
+    from framewire.node.promises import Pending
+
+__all__ = ["CutShort", "Worker"]
 
 Work = Coroutine[Any, Any, None]
+
+
+class CutShort(Enum):
+    """Why a handler is cancelled before it has ended."""
+
+    LATE = "its deadline has passed"
+    CANCELLED = "its caller has given up"
 
 
 class Worker:
     """One task of an actor. ``work`` is what it does all day; it calls ``called`` when it has nothing to do."""
 
-    __slots__ = ("_begun", "_call", "_context", "_loop", "task")
+    __slots__ = (
+        "_begun",
+        "_call",
+        "_context",
+        "_loop",
+        "asking",
+        "asks",
+        "cell",
+        "cut_short",
+        "parcel",
+        "spare",
+        "task",
+        "tidy",
+    )
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, work: Callable[[Worker], Work], name: str) -> None:
+    under_way = True
+    """What it sends belongs to a flow that was admitted."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        work: Callable[[Worker], Work],
+        name: str,
+        cell: Cell,
+        *,
+        spare: bool = False,
+    ) -> None:
+        self.cell = cell
+        self.parcel: Parcel | None = None
+        """What it handles, or has handled last."""
+        self.asks: dict[Pending, None] = {}
+        """What its handler has asked for and waits for."""
+        self.asking = 0
+        """How many asks its handler is at."""
+        self.tidy = True
+        """Whether its handler has neither asked nor been cut short."""
+        self.cut_short: CutShort | None = None
+        """Why its handler has been cancelled, until that has ended."""
+        self.spare = spare
+        """Whether it is beyond the actor's concurrency, and ends with its message."""
         self._loop = loop
         self._context = copy_context()
         self._call: asyncio.Future[None] | None = None
         self._begun: tuple[Work, Any] | None = None
         self.task = loop.create_task(work(self), name=name, context=self._context)
+
+    @property
+    def waits(self) -> bool:
+        """Whether its handler waits for an answer that is not there."""
+        return any(not ask.done for ask in self.asks)
+
+    def tidy_up(self) -> None:
+        """Forget what the handler that has ended left: asks of tasks that it started, and that it was cut short."""
+        self.asks.clear()
+        if self.cut_short is not None:
+            self.cut_short = None
+            if self.task.cancelling():
+                self.task.uncancel()
+        self.tidy = True
 
     async def called(self) -> None:
         """Wait until there is something to do, and finish what was begun in the meantime."""

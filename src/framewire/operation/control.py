@@ -1,7 +1,9 @@
 """The line between a supervisor and one of its workers: a pair of sockets, a JSON object a line.
 
-The worker says how far it is whenever that changes, and what it has done when it is asked. Where the line ends, the
-other side is gone: a worker whose supervisor was killed drains and ends, so that none is left behind.
+The worker says how far it is whenever that changes, and what it has done when it is asked. It is told to stop over
+the line and not by a signal: a signal may come from elsewhere at the same time (systemd sends it to all processes
+of a service), and a worker takes a second one for an order to end at once. Where the line ends, the other side is
+gone: a worker whose supervisor was killed drains and ends, so that none is left behind.
 """
 
 from __future__ import annotations
@@ -19,9 +21,11 @@ __all__ = ["SupervisorEnd", "WorkerEnd"]
 
 _LONGEST = 64 * 1024 * 1024
 """Bytes of a line: a node with thousands of actors has much to tell."""
-_QUESTION = b"?\n"
+_QUESTION, _STOP = b"?\n", b"stop\n"
 _PATIENCE = 1.0
 """Seconds after which a worker that does not answer is silent."""
+_LAST_WORDS = 1.0
+"""Seconds for what a process has said before it ended; more are only needed where a child of it holds the line."""
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Report).decode
@@ -30,9 +34,17 @@ _decode = msgspec.json.Decoder(Report).decode
 class WorkerEnd:
     """A worker's end of the line."""
 
-    def __init__(self, end: socket.socket, *, report: Callable[[], Report], gone: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        end: socket.socket,
+        *,
+        report: Callable[[], Report],
+        stop: Callable[[], None],
+        gone: Callable[[], None],
+    ) -> None:
         self._socket = end
         self._report = report
+        self._stop = stop
         self._gone = gone
 
     async def start(self) -> None:
@@ -40,9 +52,9 @@ class WorkerEnd:
         reader, self._writer = await asyncio.open_connection(sock=self._socket)
         self._listening = asyncio.create_task(self._listen(reader), name="framewire worker")
 
-    def tell(self, phase: Phase) -> None:
+    def tell(self, phase: Phase, *, signalled: bool = False) -> None:
         """Say how far this worker is."""
-        self._write(Report(phase))
+        self._write(Report(phase, signalled=signalled))
 
     async def close(self) -> None:
         """Say nothing more."""
@@ -55,8 +67,11 @@ class WorkerEnd:
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         with contextlib.suppress(ConnectionError):
-            while await reader.readline():
-                self._write(self._report())
+            while line := await reader.readline():
+                if line == _STOP:
+                    self._stop()
+                else:
+                    self._write(self._report())
         self._gone()
 
     def _write(self, report: Report) -> None:
@@ -67,9 +82,9 @@ class WorkerEnd:
 class SupervisorEnd:
     """A supervisor's end of the line to one process."""
 
-    def __init__(self, end: socket.socket, *, phase: Callable[[Phase], None]) -> None:
+    def __init__(self, end: socket.socket, *, told: Callable[[Report], None]) -> None:
         self._socket = end
-        self._phase = phase
+        self._told = told
         self._asked: asyncio.Future[Report | None] | None = None
 
     async def start(self) -> None:
@@ -88,8 +103,14 @@ class SupervisorEnd:
         except TimeoutError:
             return None
 
+    def stop(self) -> None:
+        """Tell the worker to stop."""
+        with contextlib.suppress(ConnectionError):
+            self._writer.write(_STOP)
+
     async def close(self) -> None:
-        """Listen no more."""
+        """Listen no more, once the last words of a process that has ended were heard."""
+        await asyncio.wait([self._listening], timeout=_LAST_WORDS)
         self._listening.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._listening
@@ -102,7 +123,7 @@ class SupervisorEnd:
         with contextlib.suppress(ConnectionError):
             while line := await reader.readline():
                 report = _decode(line)
-                self._phase(report.phase)
+                self._told(report)
                 if report.stats is not None:
                     self._answer(report)
 

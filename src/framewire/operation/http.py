@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from framewire.errors import ConfigError
+from framewire.cluster.sockets import CannotListenError
 
 __all__ = ["JSON", "TEXT", "CannotListenError", "Page", "Pages", "Server", "place"]
 
@@ -28,10 +28,6 @@ _HEAD = 8192
 """Bytes of a request."""
 _PATIENCE = 5.0
 """Seconds for a request and its answer."""
-
-
-class CannotListenError(ConfigError):
-    """An address that is right, and where nobody can listen now."""
 
 
 @dataclass(frozen=True, slots=True)

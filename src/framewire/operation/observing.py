@@ -11,7 +11,7 @@ import secrets
 from dataclasses import dataclass
 from time import perf_counter as clock  # the loop's own clock may count in milliseconds
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from framewire.cluster import Node
 from framewire.cluster.addresses import any_port
@@ -68,6 +68,12 @@ class Step:
     told: StepStats
 
 
+class _ObservingNode(Node):
+    """A node whose identity is made up for it."""
+
+    _identity_is_unique: ClassVar[bool] = True
+
+
 class Observer:
     """Looks at the cluster that a configuration names; ``wait`` is after how long nobody is taken to be there."""
 
@@ -85,7 +91,7 @@ class Observer:
         self._wait = wait
         self.timeout = timeout
         # A broken cluster must not keep a person who looks at it from leaving.
-        self.node = Node(
+        self.node = _ObservingNode(
             identity=_NAME + f"{os.getpid()}-{secrets.token_hex(4)}".encode(),
             keyring=config.keyring(),
             signals=False,

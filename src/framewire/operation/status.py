@@ -22,12 +22,16 @@ class Phase(StrEnum):
     """Where a node is in its life."""
 
     STARTING = "starting"
+    JOINING = "joining"
+    """The app is hosted, but no rendezvous server was reached yet."""
     READY = "ready"
     DRAINING = "draining"
     GONE = "gone"
     """No process at the moment; it will be started again."""
     SILENT = "silent"
     """A process that does not answer: its event loop stands still."""
+    DONE = "done"
+    """A worker that has stopped itself: it is not started again, and nothing is missing without it."""
 
 
 class Report(msgspec.Struct):
@@ -37,6 +41,8 @@ class Report(msgspec.Struct):
     stats: NodeStats | None = None
     restarts: int = 0
     """How often its process had to be started again."""
+    signalled: bool = False
+    """Whether a signal has told it to stop, which its supervisor has not sent."""
 
 
 Reports = Callable[[], Awaitable[Mapping[str, Report]]]
@@ -52,9 +58,10 @@ class _Telling:
         return Page(json.dumps({"live": True}) + "\n")
 
     async def ready(self) -> Page:
-        """Whether there is a node that takes messages."""
+        """Whether every node that should be there takes messages."""
         phases = {name or "node": report.phase for name, report in (await self.reports()).items()}
-        ready = Phase.READY in phases.values()
+        expected = {phase for phase in phases.values() if phase is not Phase.DONE}
+        ready = expected == {Phase.READY}
         status = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
         return Page(json.dumps({"ready": ready, "nodes": phases}) + "\n", status=status)
 

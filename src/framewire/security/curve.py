@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -67,6 +68,10 @@ class Curve:
         if not allowed.is_dir():
             problems.append(
                 f"allowed: {allowed} is no directory; it holds the public keys of those who may connect"
+            )
+        elif os.name == "posix" and (mode := stat.S_IMODE(allowed.stat().st_mode)) & stat.S_IWOTH:
+            problems.append(
+                f"allowed: anybody can let themselves in: {allowed} has mode {mode:04o}; run: chmod o-w"
             )
         if problems or own is None or cluster is None:
             raise ConfigError("curve", problems)

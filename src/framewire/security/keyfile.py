@@ -5,6 +5,7 @@
     accept = ["hex:…", { key = "hex:…", algorithm = "sha1" }]   # still believed, for rotation
     algorithm = "sha256"                   # sha512; sha1 and md5 for old peers
     identities = ["pay.order", "pay.*"]
+    insecure_short_keys = true             # take keys of less than 32 bytes, which old kino peers have
     once = true                            # no two messages have the same content; or a list of identities
 
     [telemetry]
@@ -32,7 +33,7 @@ __all__ = ["parse", "read"]
 
 Parsed = tuple[list[DomainKey], dict[str, list[str]], dict[str, list[str]], dict[str, list[str]]]
 
-_SETTINGS = ("key", "accept", "algorithm", "identities", "unsigned", "once")
+_SETTINGS = ("key", "accept", "algorithm", "identities", "unsigned", "once", "insecure_short_keys")
 
 
 def read(path: Path) -> str:
@@ -40,7 +41,7 @@ def read(path: Path) -> str:
     try:
         with path.open("rb") as file:
             status = os.fstat(file.fileno())
-            problems = _permission_problems(status) if os.name == "posix" else []
+            problems = [*_permission_problems(status), *_directory_problems(path)] if os.name == "posix" else []
             if problems:
                 raise ConfigError(str(path), problems)
             return file.read().decode()
@@ -58,6 +59,14 @@ def _permission_problems(status: os.stat_result) -> list[str]:
     if status.st_uid not in (os.geteuid(), 0):
         problems.append("belongs to another user; its keys cannot be trusted")
     return problems
+
+
+def _directory_problems(path: Path) -> list[str]:
+    """Whether anybody could put another file in its place."""
+    mode = stat.S_IMODE(path.parent.stat().st_mode)
+    if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+        return [f"anybody can replace it: {path.parent} has mode {mode:04o}; run: chmod o-w {path.parent}"]
+    return []
 
 
 def parse(text: str, source: str, environ: Mapping[str, str]) -> Parsed:
@@ -87,11 +96,15 @@ class _Reader:
         self.identities: dict[str, list[str]] = {}
         self.unsigned: dict[str, list[str]] = {}
         self.once: dict[str, list[str]] = {}
+        self.short = False
 
     def domain(self, domain: str, settings: dict[str, Any]) -> None:
         for name in settings.keys() - set(_SETTINGS):
             self.problems.append(f"{domain}.{name}: unknown setting; accepted are {', '.join(_SETTINGS)}")
         algorithm = settings.get("algorithm", "sha256")
+        self.short = settings.get("insecure_short_keys", False)
+        if not isinstance(self.short, bool):
+            self.problems.append(f"{domain}.insecure_short_keys: must be true or false")
         if "key" in settings:
             self.key(domain, "key", settings["key"], algorithm)
         elif "unsigned" not in settings:
@@ -129,7 +142,7 @@ class _Reader:
             self.problems.append(f'{where}: must be "hex:…", "base64:…" or {{ env = "NAME" }}, and not empty')
             return
         try:
-            self.keys.append(DomainKey(domain, secret, str(algorithm)))
+            self.keys.append(DomainKey(domain, secret, str(algorithm), insecure_short_keys=self.short))
         except UsageError as problem:
             self.problems.append(f"{where}: {problem}")
 

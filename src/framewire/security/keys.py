@@ -15,10 +15,13 @@ from framewire.errors import UsageError
 from framewire.wire import Message
 from framewire.wire.layout import SIGNED
 
-__all__ = ["ALGORITHMS", "DomainKey"]
+__all__ = ["ALGORITHMS", "MIN_KEY_BYTES", "DomainKey"]
 
 ALGORITHMS = ("sha256", "sha512", "sha1", "md5")
 """What a key can be used with. The last two are for peers that know nothing better, and must be named."""
+
+MIN_KEY_BYTES = 32
+"""What a key has at least: as much as the digest of SHA-256, so that guessing the key is no easier than that."""
 
 _signed_parts = attrgetter(*SIGNED)
 _VERSION, _BODY = SIGNED.index("version"), SIGNED.index("body")
@@ -33,12 +36,20 @@ class DomainKey:
     domain: str
     key: bytes = field(repr=False)
     algorithm: str = "sha256"
+    insecure_short_keys: bool = field(default=False, repr=False, compare=False)
+    """Whether a key of less than 32 bytes is taken: for those that old kino peers have, and for nothing else."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, str) or not self.domain:
             raise UsageError(f"domain: {self.domain!r} is not a name; the nameless domain is never signed")
         if not isinstance(self.key, bytes) or not self.key:
             raise UsageError(f"key: the key of domain {self.domain!r} must be bytes, at least one")
+        if len(self.key) < MIN_KEY_BYTES and self.insecure_short_keys is not True:
+            raise UsageError(
+                f"key: that of domain {self.domain!r} has {len(self.key)} bytes; it takes at least {MIN_KEY_BYTES} "
+                f"random ones: openssl rand -base64 32. For a key that old kino peers have, say "
+                f"insecure_short_keys = true"
+            )
         if self.algorithm not in ALGORITHMS:
             known = ", ".join(ALGORITHMS)
             raise UsageError(f"algorithm: {self.algorithm!r} for domain {self.domain!r}; there are {known}")

@@ -67,8 +67,10 @@ _SENT = """
     qualify {once}
     order by moment, m.flow
 """
-_LEFT = "((direction = 'sent' and m.hops <= 1) or (direction in ('delivered', 'dead') and m.hops = 0))"
-"""Rows that tell how a message left the node that it began on, or that it never did; others repeat it."""
+_LEFT = """((direction = 'sent' and (m.hops <= 1 or (m.hops = 2 and len(m.routing) = 1)))
+      or (direction in ('delivered', 'dead') and m.hops = 0))"""
+"""Rows that tell how a message left the node that it began on, or that it never did; others repeat it. What a
+handler sends in a flow of its own node has two hops and one router."""
 _ONCE = """row_number() over (partition by m.node, m.content, m.turn,
       if(m.distribution = 1, null, m.direction), if(m.distribution = 1, null, m.peer) order by m."at") = 1"""
 """The copies of a broadcast are one message: the n-th to a node is the same as the n-th to any other."""

@@ -171,7 +171,7 @@ class Link:
 
         self.tell(register)
 
-    def withdraw(self, registrations: Iterable[Registration]) -> None:
+    def withdraw(self, registrations: Iterable[Registration], grace: float | None = None) -> None:
         """Tell the receiver what the sender no longer handles; no messages means the whole receiver is gone."""
         gone = _as_dict(registrations)
 
@@ -180,7 +180,7 @@ class Link:
                 left = self.told.pop(route, frozenset()) - messages
                 if left and messages:
                     self.told[route] = left
-            port.peer_unregistered(self.sender, _as_list(gone))
+            port.peer_unregistered(self.sender, _as_list(gone), grace)
 
         self.tell(unregister)
 

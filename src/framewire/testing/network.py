@@ -147,11 +147,11 @@ class MemoryNetwork:
         for link in self._links_to_others(node):
             link.announce(news)
 
-    def withdraw(self, node: bytes, registrations: Iterable[Registration]) -> None:
+    def withdraw(self, node: bytes, registrations: Iterable[Registration], grace: float | None = None) -> None:
         """Tell all others what a node no longer handles."""
         news = tuple(registrations)
         for link in self._links_to_others(node):
-            link.withdraw(news)
+            link.withdraw(news, grace)
 
     def discover(self, node: bytes, message: MessageId, receiver: bytes) -> None:
         """Let all others tell a node whether they handle a message, or have a receiver."""

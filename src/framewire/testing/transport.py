@@ -40,13 +40,16 @@ class MemoryTransport:
         if self._node is not None:
             self._network.announce(self._node, registrations)
 
-    def withdraw(self, registrations: Iterable[Registration]) -> None:
+    def withdraw(self, registrations: Iterable[Registration], grace: float | None = None) -> None:
         if self._node is not None:
-            self._network.withdraw(self._node, registrations)
+            self._network.withdraw(self._node, registrations, grace)
 
     def discover(self, message: MessageId, receiver: bytes) -> None:
         if self._node is not None:
             self._network.discover(self._node, message, receiver)
+
+    async def settle(self) -> None:
+        """What the others are told on a network in memory they have heard at once."""
 
     async def stop(self) -> None:
         if self._node is not None:
