@@ -54,11 +54,13 @@ bench: $(READY) ## measure, as ratios within one run
 	$(BIN)/python bench/cluster.py
 	$(BIN)/python bench/capture.py
 	$(BIN)/python bench/flood.py
+	$(BIN)/python -m bench.overload --quick
 	$(BIN)/python bench/spark.py --messages 1000000
 
 peers: $(READY) ## measure framewire beside what people would use instead, and write docs/benchmarks.md
 	$(BIN)/python -m bench.peers
 	$(BIN)/python -m bench.scaling
+	$(BIN)/python -m bench.overload --json bench/results/overload.json
 	$(BIN)/python -m bench.alternatives
 	$(BIN)/python -m bench.page
 

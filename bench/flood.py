@@ -46,7 +46,7 @@ def question(body=b"x" * 100):
 
 
 def floods():
-    stranger = fw.KeyRing([fw.DomainKey("bench", b"another key")], {"bench": ["bench.*"]})
+    stranger = fw.KeyRing([fw.DomainKey("bench", b"k" * 32)], {"bench": ["bench.*"]})
     return {
         "malformed": [b"", b"", *[b"junk"] * 18],
         "oversized": [b"", b"", *[b"x" * 100] * 98],

@@ -15,6 +15,7 @@ from typing import Any
 
 from bench.bars import bars
 from bench.cost import CORES, PEAK, SPARE, cost
+from bench.overload import pictures
 
 RESULTS = Path("bench/results")
 PICTURES = Path("docs/pictures")
@@ -199,12 +200,102 @@ def largest(found: dict[str, Any]) -> dict[str, str]:
     return {"largest": f"{size['messages']:,} messages took {times}, {memory}"}
 
 
+def overload(found: dict[str, Any]) -> dict[str, str]:
+    rows: list[dict[str, Any]] = found["rows"]
+    for row in rows:
+        if row["capacity_beside"] is not None:
+            row["of_capacity_beside"] = row["capacity_beside"] / row["capacity"]
+    swept = [row for row in rows if row["part"] == "sweep"]
+    loads = sorted({row["load"] for row in swept})
+
+    def by_load(key: str, form: str) -> str:
+        """Return a table of one figure: scenes below each other, loads side by side; no scene without it."""
+        cells = {(row["scene"], row["load"]): row for row in swept if row.get(key) is not None}
+        told = [
+            [name, *(_figure(cells.get((name, load), {}).get(key), form) for load in loads)]
+            for name in dict.fromkeys(name for name, _ in cells)
+        ]
+        return table(["", *(f"{load:g}x" for load in loads)], told)
+
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    drawn = {}
+    for name, text in pictures(rows).items():
+        (PICTURES / f"bench-overload-{name}.svg").write_text(text, encoding="utf-8")
+        drawn[name] = f"![overload: {name}](pictures/bench-overload-{name}.svg)"
+    more = [
+        [
+            f"{row['scene']}, {row['load']:g}x",
+            f"{row['of_capacity']:.2f}",
+            _figure(row["p99_ms"], "{:,.0f} ms"),
+            f"{row['overloaded']:,}",
+            _figure(row["refusal_p99_ms"], "{:,.1f} ms"),
+            f"{row['expired'] + row['late']:,}",
+        ]
+        for row in rows
+        if row["part"] != "sweep"
+    ]
+    callers = [
+        [
+            f"{row['scene']}: {name}",
+            f"{row[name]['offered']:,.0f}",
+            f"{row[name]['goodput']:,.1f}",
+            _figure(row[name]["p99_ms"], "{:,.0f} ms"),
+            f"{row[name]['overloaded']:,}",
+            f"{row[name]['expired']:,}",
+        ]
+        for row in found["fairness"]
+        for name in ("quiet", "greedy")
+    ]
+    heads = ["", "offered/s", "answered in time/s", "p99", "refused", "expired"]
+    parts = {
+        "overload_met": _goals_met(found),
+        "overload_goodput": by_load("of_capacity", "{:.2f}"),
+        "overload_p99": by_load("p99_ms", "{:,.0f}"),
+        "overload_refusals": by_load("refusal_p99_ms", "{:,.1f}"),
+        "overload_behind": _behind(swept),
+        "overload_beside": by_load("of_capacity_beside", "{:.2f}"),
+        "overload_more": table(["", "of capacity", "p99", "refused", "p99 of refusals", "expired"], more),
+        "overload_fair": table(heads, callers),
+    }
+    return parts | {f"overload_plot_{name}": line for name, line in drawn.items()}
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)
+
+
+def _goals_met(found: dict[str, Any]) -> str:
+    points = [*found["rows"], *found["fairness"]]
+    met = sum(not row["missed"] for row in points)
+    short = " in a short run (`--quick`)" if found["quick"] else ""
+    broken = "".join(f" Not measured: {what}." for what in found["broken"])
+    misses = "".join(
+        f"\n- {row['scene']}{_times(row)}: {'; '.join(row['missed'])}" for row in points if row["missed"]
+    )
+    told = f"{met} of {len(points)} points{short} meet all goals."
+    return f"{told}{broken}" + (f" The others:\n{misses}" if misses else "")
+
+
+def _behind(rows: list[dict[str, Any]]) -> str:
+    reached = [
+        f"{row['offered'] / row['capacity']:.1f} instead of {row['load']:g} times at {row['scene']}"
+        for row in rows
+        if row["behind_s"] > 0.1
+    ]
+    return f"The generator offered {', '.join(reached)}." if reached else "The generator offered all that was due."
+
+
+def _times(row: Mapping[str, Any]) -> str:
+    return f", {row['load']:g}x" if "load" in row else ""
+
+
 SOURCES: dict[str, Callable[[Any], dict[str, str]]] = {
     "peers": peers,
     "capture": recording,
     "spark": decoding,
     "pipeline-16m": largest,
     "scaling": scaling,
+    "overload": overload,
     "alternatives": alternatives,
     "pipeline": pipeline,
 }
