@@ -3,6 +3,8 @@
 import asyncio
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.node.running import run
 
 import framewire as fw
@@ -365,5 +367,73 @@ def test_a_sender_outside_whose_message_became_hopeless_is_told():
         assert recorded.refused == [1]
         with pytest.raises(fw.MessageError):
             await room
+
+    run(main())
+
+
+def test_a_caller_that_was_alone_takes_turns_as_soon_as_another_comes():
+    async def main():
+        recorded = Recorded(limit=40)
+        rooms = [recorded.put(f"a{number}", b"a") for number in range(43)]
+        assert sum(room is not None for room in rooms) == 3
+        assert recorded.put("b", b"b") is None
+        assert recorded.drain()[:2] == ["a0", "b"]
+
+    run(main())
+
+
+def test_a_caller_alone_fills_its_mailbox_and_waits_again_and_again():
+    async def main():
+        recorded = Recorded(limit=3)
+        taken, number = [], 0
+        for _ in range(50):
+            while (room := recorded.put(number)) is None:
+                number += 1
+            number += 1
+            assert len(recorded.box) == 3
+            assert recorded.box.waiting == 1
+            taken.append(recorded.box.take().payload)
+            await asyncio.wait_for(room, 1)
+        assert taken + recorded.drain() == list(range(number))
+
+    run(main())
+
+
+PUT = st.tuples(st.sampled_from([b"a", b"b", b"c", None]), st.integers(1, 30))
+TAKE = st.tuples(st.just("take"), st.integers(1, 40))
+ESTIMATE = st.tuples(st.just("estimate"), st.sampled_from([0.0, 1e-6, 0.02, 1.0]))
+
+
+@given(st.integers(1, 20), st.lists(st.one_of(PUT, TAKE, ESTIMATE), max_size=40))
+def test_whatever_comes_and_goes_each_callers_messages_come_out_once_and_in_order(limit, steps):
+    async def main():
+        recorded = Recorded(limit=limit)
+        put, taken = {}, {}
+
+        def take():
+            parcel = recorded.box.take()
+            if parcel is not None:
+                taken.setdefault(parcel.caller, []).append(parcel.payload)
+            return parcel
+
+        for what, amount in steps:
+            if what == "estimate":
+                recorded.box.use(amount, {})
+            elif what == "take":
+                for _ in range(amount):
+                    take()
+            else:
+                for _ in range(amount):
+                    mine = put.setdefault(what, [])
+                    mine.append(len(mine))
+                    recorded.put(mine[-1], what)
+            # A caller that has less than its share is let in beyond the limit, and what comes next is no share.
+            begun = len(recorded.box) - len(recorded.box.under_way)
+            assert begun <= 2 * limit + min(limit, 16)
+        while take() is not None:
+            pass
+        assert not len(recorded.box)
+        assert not recorded.box.waiting
+        assert taken == put
 
     run(main())

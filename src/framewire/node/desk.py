@@ -72,19 +72,14 @@ class Desk:
         self.busy += 1
         worker.parcel = parcel
         try:
-            arguments = (payload, Context(self._cell, parcel)) if handler.takes_context else (payload,)
-            kind = handler.kind
-            if kind is _COROUTINE:  # a member of an enumeration takes longer to look up than a name of this module
-                result = await handler.function(*arguments)
-            elif kind is Kind.STREAM:
-                result = None
-                async with contextlib.aclosing(handler.function(*arguments)) as items:
-                    async for item in items:
-                        await self._emit(parcel, item)
-            elif kind is Kind.THREAD:
-                result = await in_thread(core, parcel, handler, arguments)
+            if handler.kind is _COROUTINE:  # a member of an enumeration takes longer to look up than this name
+                function = handler.function
+                if handler.takes_context:
+                    result = await function(payload, Context(self._cell, parcel))
+                else:
+                    result = await function(payload)
             else:
-                result = handler.function(*arguments)
+                result = await self._result(handler, parcel, payload)
             if result is not None:
                 if isinstance(result, _SEVERAL):
                     await self._emit(parcel, result)
@@ -125,6 +120,18 @@ class Desk:
         core.counters.handled += 1
         if parcel.trace_options:
             self._trace_handled(handler, parcel, took)
+
+    async def _result(self, handler: Handler, parcel: Parcel, payload: Any) -> Any:
+        """Run a handler that is no plain coroutine function, and send what it yields."""
+        arguments = (payload, Context(self._cell, parcel)) if handler.takes_context else (payload,)
+        if handler.kind is Kind.THREAD:
+            return await in_thread(self._core, parcel, handler, arguments)
+        if handler.kind is not Kind.STREAM:
+            return handler.function(*arguments)
+        async with contextlib.aclosing(handler.function(*arguments)) as items:
+            async for item in items:
+                await self._emit(parcel, item)
+        return None
 
     def handle_inline(self, handler: Handler, parcel: Parcel) -> Room | None:
         """The same at once; what is returned is done when there is room for what came of it."""

@@ -62,7 +62,10 @@ class _Caller:
 
 
 class Mailbox:
-    """Messages for one actor: never more than ``limit`` that begin flows, and ``most`` in all.
+    """Messages for one actor: ``limit`` that begin flows, and ``most`` in all.
+
+    Beyond ``limit`` a caller is let in that has less than its share of it: there are never more than twice as many,
+    and the few that come next.
 
     ``arrived`` is called when there is something to take, ``refused`` with each message that has to go after all.
     """
@@ -104,6 +107,8 @@ class Mailbox:
         self.under_way: deque[Parcel] = deque()
         self.ready: deque[Parcel] = deque()
         """What begins flows and comes next."""
+        self._sole: bytes | None = None
+        """The caller of everything in ``ready``; None where there may be several, so that they must take turns."""
         self._gate = limit
         """Messages in each of these below which nothing need be decided; 0 while there is a backlog behind them."""
         self._front = limit
@@ -159,7 +164,13 @@ class Mailbox:
 
     def put(self, parcel: Parcel) -> Room | Refusal | None:
         """Take a message in (None), refuse it, or give what its sender must wait for."""
-        queue = self.under_way if parcel.caller is None else self.ready
+        caller = parcel.caller
+        if caller is None:
+            queue = self.under_way
+        else:
+            queue = self.ready
+            if caller is not self._sole and caller != self._sole:
+                self._sole = None if queue else caller
         if len(queue) < self._gate:
             queue.append(parcel)
             self._arrived()
@@ -171,14 +182,20 @@ class Mailbox:
         if len(self.ready) + len(self.under_way) + len(parcels) > self._gate:
             return False
         for parcel in parcels:
-            (self.under_way if parcel.caller is None else self.ready).append(parcel)
+            if parcel.caller is None:
+                self.under_way.append(parcel)
+                continue
+            if parcel.caller != self._sole:
+                self._sole = None if self.ready else parcel.caller
+            self.ready.append(parcel)
         return True
 
     def _put_behind(self, parcel: Parcel) -> Room | Refusal | None:
         caller = parcel.caller
-        refusal = self._too_late(parcel, caller)
-        if refusal is not None:
-            return refusal
+        if self.service and parcel.deadline != math.inf and not self._idle:
+            refusal = self._too_late(parcel, caller)
+            if refusal is not None:
+                return refusal
         if caller is None:
             if self._full:
                 size = parcel.size
@@ -192,22 +209,33 @@ class Mailbox:
                 self._full = True
                 self._filled(True)
         else:
-            if self.ready and not self._callers:
-                self._gate = 0
+            if not self._callers:
+                self._reopen()  # what was behind the front has been taken since
+                if len(self.ready) < self._gate:
+                    self.ready.append(parcel)
+                    self._arrived()
+                    return None
+            if caller != self._sole and not self.inside:
                 while self.ready:
                     self._sort_in(self.ready.pop())  # callers take turns from now on, and have their shares
             mine = self._callers.get(caller) or _Caller(caller)
             if self.closed_to_new or mine.outside or self._has_no_room_for(mine):
                 return self._overflowed(parcel, mine)
-            self._let_in(mine, parcel)
+            if not mine.inside:
+                self._turns.append(mine)
+                self._callers[caller] = mine
+            mine.inside.append(parcel)
+            self.inside += 1
         self._gate = 0
         self._arrived()
         return None
 
     def _has_no_room_for(self, mine: _Caller) -> bool:
+        if len(self.ready) + len(self.under_way) + self.inside < self.limit:
+            return False
         # A caller that has less than its share is let in: others have taken its room before it came.
         callers = len(self._callers) + (mine.name not in self._callers)
-        return len(self) >= self.limit and len(mine.inside) >= (self.limit // callers if callers > 1 else 0)
+        return len(mine.inside) >= (self.limit // callers if callers > 1 else 0)
 
     def _let_in(self, mine: _Caller, parcel: Parcel) -> None:
         if not mine.inside:
@@ -263,8 +291,6 @@ class Mailbox:
 
     def _too_late(self, parcel: Parcel, caller: bytes | None) -> Refusal | None:
         """Refuse a message that would not be handled in the time that it has left."""
-        if not self.service or parcel.deadline == math.inf or self._idle:
-            return None
         ahead = len(self.under_way)
         margin = 1.0
         if caller is not None:
@@ -298,9 +324,12 @@ class Mailbox:
 
     def take(self) -> Parcel | None:
         """The next message, or None where there is none."""
-        if not self._gate:
-            return self._choose()
         ready = self.ready
+        if not self._gate:
+            if not ready or self.under_way or self.closed_to_new or not self.inside:
+                return self._choose()
+            self._in_a_row = 0
+            return ready.popleft()  # in order already; who waits outside is let in when these are taken
         if not self.under_way:
             return ready.popleft() if ready else None
         if ready:
@@ -313,8 +342,10 @@ class Mailbox:
     def _choose(self) -> Parcel | None:
         parcel = self._next()
         self._empty_enough()
-        self._admit()
-        self._bring_forward()
+        if self._doors:
+            self._admit()
+        if not self.ready:
+            self._bring_forward()
         self._reopen()
         return parcel
 
@@ -346,8 +377,21 @@ class Mailbox:
         return parcel
 
     def _bring_forward(self) -> None:
-        while self.inside and len(self.ready) < min(self._front, _BROUGHT_FORWARD):
-            self.ready.append(self._next_of_callers())
+        front = min(self._front, _BROUGHT_FORWARD)
+        if self.inside:
+            self._sole = None
+        while self.inside and len(self.ready) < front:
+            if len(self._turns) > 1:
+                self.ready.append(self._next_of_callers())
+                continue
+            mine = self._turns[0]
+            alone = mine.inside
+            for _ in range(min(front - len(self.ready), len(alone))):
+                self.ready.append(alone.popleft())
+            self.inside = len(alone)
+            if not alone:
+                self._turns.clear()
+                self._drop_idle(mine)
 
     def _admit(self) -> None:
         """Let in who waits outside, in turns, while there is room."""
@@ -366,7 +410,11 @@ class Mailbox:
             if room.done():  # one that has just given up is not yet out of the queue
                 self._drop_idle(mine)
                 continue
-            self._let_in(mine, parcel)
+            if self.ready and not self.inside and mine.name == self._sole:
+                self.ready.append(parcel)
+                self._drop_idle(mine)
+            else:
+                self._let_in(mine, parcel)
             room.set_result(None)
 
     def _reopen(self) -> None:

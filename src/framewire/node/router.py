@@ -114,9 +114,12 @@ class Router:
                 route = self.table.next(parcel.message_id)
                 if route is None:
                     return self._hold(parcel)
+                parcel.sent_to = route
                 if route.node:
-                    parcel.sent_to = route
                     return self._send_away(route, parcel)
+                callback = parcel.callback
+                if callback is None or not callback.receipt:
+                    return self._receivers[route.receiver].accept(parcel)
                 return self._take(route, parcel)
             if not parcel.receiver_node and parcel.distribution == 0:
                 if not parcel.source:
