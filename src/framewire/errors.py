@@ -144,14 +144,13 @@ class Unreachable(MessageError):  # noqa: N818
 class Overloaded(MessageError):  # noqa: N818
     """The receiver has no room for the message, or cannot handle it in the time that it has left.
 
-    ``retry_after`` is how many seconds a caller should stay away, where that is known.
+    ``retry_after`` is how many seconds a caller should stay away: an estimate, or 0.1 where there is none.
     """
 
-    retry_after: float | None = None
+    retry_after: float = 0.1
 
     def __str__(self) -> str:
-        text = super().__str__()
-        return text if self.retry_after is None else f"{text}; try again after {self.retry_after:.2f} s"
+        return f"{super().__str__()}; try again after {self.retry_after:.2f} s"
 
 
 class Deadlock(MessageError):  # noqa: N818

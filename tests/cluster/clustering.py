@@ -78,7 +78,7 @@ async def handled_by(count, *nodes):
     await eventually(lambda: all(handlers(node) == count for node in nodes))
 
 
-def between(main, **options):
+def between(main, *, timeout=20, **options):
     """Run a test on two nodes that know each other; the second hosts an actor."""
 
     async def with_nodes(server):
@@ -89,7 +89,7 @@ def between(main, **options):
             await handled_by(1, one, two)
             await main(one, two, actor, route)
 
-    run(served(with_nodes))
+    run(served(with_nodes), timeout=timeout)
 
 
 def uri_of(node):

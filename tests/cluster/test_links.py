@@ -22,9 +22,11 @@ class Ways:
         self.context = zmq.Context()
         self.undelivered = []
         self.lost = []
+        bounds = {name: settings.pop(name) for name in ("max_queued", "max_queued_bytes") if name in settings}
         self.links = Links(
             self.context,
             ClusterSettings(**settings),
+            **bounds,
             lost=self.lost.append,
             undelivered=lambda frames, error: self.undelivered.append((frames[-1], type(error))),
         )
@@ -150,6 +152,25 @@ def test_only_so_many_senders_may_wait():
                 opened.send(b"too late")
             opened.links.forget(PEER, "the test is over")
             await asyncio.gather(*rooms)
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("bounds", "waiting"), [({"max_queued": 7}, 7), ({"max_queued_bytes": 4 * (len(PEER) + 4)}, 6)]
+)
+def test_what_waits_for_a_peer_is_bounded_by_count_and_by_bytes(bounds, waiting):
+    async def main():
+        async with ways(send_overflow="wait", **bounds) as opened:
+            peer = opened.peer()
+            count = await opened.fill()
+            rooms = [opened.send(b"late") for _ in range(waiting - 2)]
+            with pytest.raises(fw.Overloaded, match=f"{waiting} messages already wait for node peer"):
+                opened.send(b"more")
+            await read(peer, count + len(rooms))
+            await asyncio.gather(*rooms)
+            assert opened.send(b"more") is None  # and what has left counts no more
+            await read(peer, 1)
 
     run(main())
 

@@ -2,10 +2,11 @@
 
 import asyncio
 import contextlib
+from collections import Counter
 
 import pytest
 from tests.cluster.clustering import between
-from tests.node.messages import Job
+from tests.node.messages import Done, Job, Other
 from tests.node.running import eventually
 
 import framewire as fw
@@ -70,3 +71,23 @@ def test_the_oldest_of_too_many_messages_to_a_peer_is_a_dead_letter():
         assert one.dead_letters.counts["overloaded"] == 1
 
     flooded(main, send_overflow="drop_oldest")
+
+
+@pytest.mark.parametrize("copies", [1, 3])
+def test_twenty_thousand_asks_at_once_are_all_answered_between_nodes_as_on_one(copies):
+    async def main(one, two, *_):
+        @two.handler(Job)
+        async def there(job):
+            return [Other(str(job.number)) for _ in range(copies)]
+
+        @one.handler(Other)
+        async def back(other):
+            return Done(int(other.text))
+
+        await eventually(lambda: list(one._router.table.all(fw.MessageId(b"test.job"))))
+        await eventually(lambda: list(two._router.table.all(fw.MessageId(b"test.other"))))
+        promises = [one.hub.start(Job(number), Done, timeout=600) for number in range(20_000)]
+        ended = await asyncio.gather(*promises, return_exceptions=True)
+        assert Counter(type(each).__name__ for each in ended) == {"Done": 20_000}
+
+    between(main, timeout=60)

@@ -130,6 +130,37 @@ def test_an_ask_that_comes_back_to_its_actor_ends_at_once_with_an_error_that_nam
     run(scenario(), timeout=60)
 
 
+class PassedOn(fw.Actor):
+    """Passes on what it is asked to ``AsksBack``."""
+
+    @fw.handles(There)
+    async def there(self, there):
+        return Back(there.number)
+
+
+class AsksBack(fw.Actor):
+    @fw.handles(Back)
+    async def back(self, _, ctx):
+        return await ctx.ask(Question(inner=True), Done)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("others", [[Asked], [PassedOn, AsksBack]])
+def test_cycles_that_wait_behind_one_another_are_all_found_before_their_time_is_over(others, nodes):
+    async def scenario():
+        async with Cluster(nodes) as cluster:
+            await cluster[min(1, nodes - 1)].host(Asker())
+            for actor in others:
+                await cluster[nodes - 1].host(actor())
+            await cluster.settled()
+            promises = [cluster[0].hub.start(Question(), Done) for _ in range(400)]
+            ended = outcomes(await asyncio.gather(*promises, return_exceptions=True))
+            assert ended == {"Deadlock": 400}
+            await nothing_waits(cluster)
+
+    run(scenario(), timeout=60)
+
+
 @pytest.mark.parametrize("nodes", [1, 2, 3])
 def test_a_reentrant_actor_lets_calls_of_its_own_flow_in(nodes):
     async def scenario():

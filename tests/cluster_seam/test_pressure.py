@@ -180,6 +180,36 @@ def test_a_handler_that_waits_for_the_way_to_another_node_goes_on_when_its_actor
     run(scenario())
 
 
+def test_flows_that_begin_leave_room_on_the_way_for_those_under_way():
+    async def scenario():
+        clock = ManualClock()
+        async with Cluster(2, clock=clock, limit=2, max_queued=10) as cluster:
+            [answerer] = await answerers(cluster, 1)
+
+            @cluster[0].handler(Work)
+            async def worker(work: Work, ctx: fw.Context) -> None:
+                await ctx.tell(Question(100 + work.number))
+
+            cluster.disturb(Faults(delay=(4.0, 4.0)), sender=0)
+            began = [cluster[0].hub.start(Question(number), Answer, timeout=600) for number in range(10)]
+            await clock.advance(0)
+            # Two are on the link and half of ten wait for it; the others are refused.
+            refused = [promise for promise in began if promise.done]
+            assert refused == began[7:]
+            for promise in refused:
+                with pytest.raises(fw.Overloaded, match="5 messages already wait for node node-1") as caught:
+                    promise.result()
+                assert caught.value.retry_after > 0
+            for number in range(3):
+                await cluster[0].hub.tell(Work(number))
+            await clock.advance(0)
+            assert cluster[0].dead_letters.counts == {fw.Reason.OVERLOADED: 3}
+            await clock.advance(600)
+            assert len(answerer.messages) == 7 + 3
+
+    run(scenario())
+
+
 @fw.message("seam.work")
 class Work(msgspec.Struct):
     number: int = 0

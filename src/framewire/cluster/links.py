@@ -42,7 +42,7 @@ _GATHERED = 64
 _SAID_BACK, _MAX_SAID_BACK = 65_536, 10
 """Bytes of a message that a peer may send where it should only listen, and how many are received; none is read."""
 _TOO_MANY_WAITING = 10
-"""How many times the queue's length of senders may wait beyond it."""
+"""How many times the queue's length of senders may wait, unless the node has a bound of its own."""
 _REMEMBERED = 1000
 """Peers whose traffic is still told of after they are gone: it is then that somebody looks."""
 
@@ -55,6 +55,14 @@ class Traffic(NamedTuple):
     waiting: int = 0
 
 
+class _Waiting(NamedTuple):
+    """A message that waits for a peer, what its sender waits for, and the bytes that count against the bound."""
+
+    frames: list[bytes]
+    room: Room | None = None
+    size: int = 0
+
+
 class _Link:
     __slots__ = (
         "channel",
@@ -63,6 +71,7 @@ class _Link:
         "gathered",
         "identity",
         "queue",
+        "queued_bytes",
         "sent",
         "silent_since",
         "socket",
@@ -86,7 +95,9 @@ class _Link:
         self.channel = channel
         self.dialer = dialer
         self.sent, self.dropped, _ = before
-        self.queue: deque[tuple[list[bytes], Room | None]] = deque()
+        self.queue: deque[_Waiting] = deque()
+        self.queued_bytes = 0
+        """Bytes of those messages that are queued beyond the limit of the queue."""
         self.silent_since: float | None = None
         self.tries = 0
         self.timer: asyncio.TimerHandle | None = None
@@ -113,8 +124,12 @@ class Links:
         allows: Callable[[bytes, str], bool] = lambda _, __: True,
         turn: Callable[[int], None] = lambda _: None,
         alone: Callable[[], None] = lambda: None,
+        max_queued: int | None = None,
+        max_queued_bytes: int = 256 * 1024 * 1024,
     ) -> None:
-        """``turn`` is called whenever the event loop has come round, with how many messages left together.
+        """``max_queued`` messages may wait for one peer in all, and ``max_queued_bytes`` of those beyond its queue.
+
+        ``turn`` is called whenever the event loop has come round, with how many messages left together.
 
         ``alone`` is called where that was one, and all is done. ``allows`` tells whether a peer with a name may be
         connected to at one of that name's numeric addresses.
@@ -147,6 +162,8 @@ class Links:
         self._turn: asyncio.Handle | None = None
         self._gathering: list[_Link] = []
         self._most_gathered = min(_GATHERED, settings.send_queue)
+        self._most = max(max_queued or settings.send_queue * _TOO_MANY_WAITING, settings.send_queue)
+        self._most_bytes = max_queued_bytes
 
     @property
     def queued(self) -> int:
@@ -178,11 +195,12 @@ class Links:
         link = self._links.get(identity)
         if link is None:
             return []
-        waiting = [*link.queue, *((frames, None) for frames in link.gathered)]
+        waiting = [*link.queue, *map(_Waiting, link.gathered)]
         link.queue.clear()
+        link.queued_bytes = 0
         link.gathered.clear()
         taken = []
-        for frames, room in waiting:
+        for frames, room, _ in waiting:
             if room is None or not room.done():
                 taken.append(frames)
             if room is not None and not room.done():
@@ -202,9 +220,9 @@ class Links:
             link.timer.cancel()
         self._disconnect(link, 0)
         self._emptier.set()
-        link.queue.extend((frames, None) for frames in link.gathered)
+        link.queue.extend(map(_Waiting, link.gathered))
         link.gathered.clear()
-        for frames, room in link.queue:
+        for frames, room, _ in link.queue:
             if room is None or not room.done():
                 self._undelivered(frames, Unreachable(f"node {readable(identity)} is gone: {why}"))
             if room is not None and not room.done():
@@ -295,22 +313,34 @@ class Links:
     def _enqueue(self, link: _Link, frames: list[bytes]) -> Room | None:
         limit = self._settings.send_queue
         room: Room | None = None
+        size = 0
         if len(link.queue) >= limit:
             full = f"{len(link.queue)} messages already wait for node {readable(link.identity)}"
             if self._settings.send_overflow == "drop_oldest":
-                dropped, waiting = link.queue.popleft()
-                self._undelivered(dropped, Overloaded(full))
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(None)
-            elif self._settings.send_overflow == "reject" or len(link.queue) >= limit * _TOO_MANY_WAITING:
-                link.dropped += 1
-                raise Overloaded(full)
+                dropped = self._pop(link)
+                self._undelivered(dropped.frames, Overloaded(full))
+                if dropped.room is not None and not dropped.room.done():
+                    dropped.room.set_result(None)
             else:
+                size = sum(map(len, frames))
+                if (
+                    self._settings.send_overflow == "reject"
+                    or len(link.queue) >= self._most
+                    or link.queued_bytes + size > self._most_bytes
+                ):
+                    link.dropped += 1
+                    raise Overloaded(full)
                 room = self._loop.create_future()
-        link.queue.append((frames, room))
+                link.queued_bytes += size
+        link.queue.append(_Waiting(frames, room, size))
         if link.timer is None:
             self._try_again(link)
         return room
+
+    def _pop(self, link: _Link) -> _Waiting:
+        first = link.queue.popleft()
+        link.queued_bytes -= first.size
+        return first
 
     def _try_again(self, link: _Link) -> None:
         delay = min(_LAST_TRY, _FIRST_TRY * 2 ** min(link.tries, 10))
@@ -347,15 +377,15 @@ class Links:
             link.gathered = []
             if not queue and self._all_sent(link, gathered):
                 return True
-            queue.extend((frames, None) for frames in gathered)
+            queue.extend(map(_Waiting, gathered))
         while queue:
             batch: list[list[bytes]] = []
-            for frames, room in itertools.islice(queue, _GATHERED):
+            for frames, room, _ in itertools.islice(queue, _GATHERED):
                 if room is not None and room.done():
                     break  # whoever sent it has given up
                 batch.append(frames)
             if not batch:
-                queue.popleft()
+                self._pop(link)
                 link.dropped += 1
                 continue
             try:
@@ -375,7 +405,7 @@ class Links:
             if sent:
                 link.tries = 0
             for _ in range(sent):
-                _, room = queue.popleft()
+                room = self._pop(link).room
                 if room is not None and not room.done():
                     room.set_result(None)
             if sent < len(batch):
@@ -417,7 +447,7 @@ class Links:
             if link.timer is not None:
                 link.timer.cancel()
             self._emptied(link)
-            for frames, room in link.queue:
+            for frames, room, _ in link.queue:
                 self._undelivered(frames, Unreachable("this node is stopping"))
                 if room is not None and not room.done():
                     room.set_result(None)

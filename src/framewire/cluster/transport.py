@@ -210,6 +210,8 @@ class SocketTransport:
             allows=lambda peer, number: self._discovery.is_vouched(peer) or self._strangers.allows(number),
             turn=self._pace.turn,
             alone=self._await_answer,
+            max_queued=port.max_queued,
+            max_queued_bytes=port.max_queued_bytes,
         )
         self._announcer = Announcer(
             settings,

@@ -111,9 +111,9 @@ TABLES = (
             (
                 "max_queued",
                 whole(1),
-                "Messages that a mailbox holds at most, those included that handlers send within flows.",
+                "Messages that a mailbox, or the queue to a peer, holds at most, flows under way included.",
             ),
-            ("max_queued_bytes", whole(1), "The bytes of those beyond `mailbox`."),
+            ("max_queued_bytes", whole(1), "The bytes of those beyond `mailbox`, or beyond `send_queue`."),
             ("promises", whole(1), "Promises that a hub may have open at a time."),
             ("threads", whole(1), "Threads for handlers that are plain functions."),
             ("max_threads", whole(1), "Threads that there are at most while handlers wait in theirs."),

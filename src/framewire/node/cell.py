@@ -113,6 +113,8 @@ class Cell:
         self._restarting: asyncio.Task[None] | None = None
         self._over = asyncio.Event()
         self.workers: set[Worker] = set()
+        self.asking = 0
+        """Asks that its handlers are at."""
         self._may_start = True
         self._paused = True
         self._held = True
@@ -165,6 +167,8 @@ class Cell:
             return None
         taken = self.mailbox.put(parcel)
         if taken is None:
+            if self.asking:
+                self._suspect()
             return None
         if isinstance(taken, Refusal):
             refused: Room = self.loop.create_future()
@@ -182,6 +186,13 @@ class Cell:
         else:
             for _ in range(min(len(parcels), self.concurrency)):
                 self._arrived()
+            if self.asking:
+                self._suspect()
+
+    def _suspect(self) -> None:
+        """Search for a deadlock if a message of a flow under way waits while all workers wait for answers."""
+        if self.mailbox.under_way and self.all_wait:
+            self.core.deadlocks.suspect(likely=True)
 
     def _run_now(self, parcel: Parcel) -> None:
         """Let an idle worker start at once. Where one is idle the mailbox is empty: nobody is overtaken."""

@@ -58,9 +58,9 @@ class Settings:
     overflow: Overflow = "wait"
     """What a full mailbox does with more: wait, reject or drop_oldest."""
     max_queued: int = 100_000
-    """Messages that a mailbox holds at most, those included that handlers send within flows; more are refused."""
+    """Messages that a mailbox, or the queue to a peer, holds at most, flows under way included."""
     max_queued_bytes: int = 256 * 1024 * 1024
-    """The bytes of those beyond ``mailbox``."""
+    """The bytes of those beyond ``mailbox``, or beyond ``send_queue``."""
     promises: int = 100_000
     """Promises that a hub may have open at a time; more are refused as ``Overloaded``."""
     threads: int = 8
@@ -302,5 +302,6 @@ class Core:
         error = errors.Overloaded(
             detail, message_id=parcel.message_id, correlation_id=parcel.correlation_id, node=self.identity
         )
-        error.retry_after = retry_after
+        if retry_after is not None:
+            error.retry_after = retry_after
         return error

@@ -37,6 +37,7 @@ class asking:  # noqa: N801 - used as a statement: with asking(worker) as asked:
 
     def __enter__(self) -> Self:
         self._worker.asking += 1
+        self._worker.cell.asking += 1
         self._worker.tidy = False
         return self
 
@@ -52,11 +53,12 @@ class asking:  # noqa: N801 - used as a statement: with asking(worker) as asked:
                 if found is not None and not core.has_peers() and is_deadlocked(core, promise):
                     promise.fail_with(found)
                 elif found is not None or len(worker.cell.mailbox):
-                    core.deadlocks.suspect()
+                    core.deadlocks.suspect(likely=bool(worker.cell.mailbox.under_way))
         return await promise
 
     def __exit__(self, *_: object) -> None:
         self._worker.asking -= 1
+        self._worker.cell.asking -= 1
         if self._promise is not None:
             self._worker.asks.pop(self._promise, None)
             cell = self._worker.cell

@@ -195,39 +195,68 @@ class DeadlockSearch:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._task: asyncio.Task[None] | None = None
-        self._pause = _FIRST_PAUSE_S
-        self._not_before = 0.0
+        self._again = False
+        # Suspicions that are likely have pauses of their own: those that are not must not delay them.
+        self._pauses = {False: _FIRST_PAUSE_S, True: _FIRST_PAUSE_S}
+        self._not_before = {False: 0.0, True: 0.0}
         self.ask_all: Callable[[Waits], Awaitable[Iterable[WaitGraph]]] | None = None
         """Asks all nodes, this one included; None while there are no others."""
 
-    def suspect(self) -> None:
-        """Begin a search, unless there is one or the last was a short time ago."""
-        if self._task is None and self._core.now() >= self._not_before:
-            self._task = asyncio.get_running_loop().create_task(self._search(), name="framewire deadlock search")
+    def suspect(self, *, likely: bool = False) -> None:
+        """Begin a search, unless there is one or the last was a short time ago.
+
+        It is ``likely`` where a message of a flow under way waits for an actor all of whose workers wait. After a
+        search that has found a cycle the next such one begins at once: behind it may be others like it.
+        """
+        if self._task is not None:
+            self._again = self._again or likely
+        elif self._core.now() >= self._not_before[likely]:
+            searching = self._search(likely=likely)
+            self._task = asyncio.get_running_loop().create_task(searching, name="framewire deadlock search")
+
+    def confirm(self) -> None:
+        """Search if another node suspects a cycle that actors of this node may be in."""
+        if self._task is None and any(cell.all_wait and len(cell.mailbox) for cell in self._core.cells.values()):
+            self.suspect(likely=True)
 
     def close(self) -> None:
         """Search no more."""
-        self._not_before = float("inf")
+        self._not_before = dict.fromkeys(self._not_before, float("inf"))
         if self._task is not None:
             self._task.cancel()
 
-    async def _search(self) -> None:
-        began = time.perf_counter()
+    async def _search(self, *, likely: bool) -> None:
+        began, found = time.perf_counter(), False
         try:
             with contextlib.suppress(FramewireError):
                 found = await self._found()
-                self._pause = _FIRST_PAUSE_S if found else min(2 * self._pause, _LONGEST_PAUSE_S)
         finally:
             self._task = None
-            pause = self._pause if self._core.has_peers() else _SHARE * (time.perf_counter() - began)
-            self._not_before = max(self._not_before, self._core.now() + pause)
+            self._paused(likely=likely, found=found, took=time.perf_counter() - began)
+            again, self._again = self._again, False
+            if again:  # what is likely has come to be so after the search had begun
+                self.suspect(likely=True)
+
+    def _paused(self, *, likely: bool, found: bool, took: float) -> None:
+        """Set when the next search may begin."""
+        now, pauses = self._core.now(), self._pauses
+        if found:
+            self._pauses = dict.fromkeys(pauses, _FIRST_PAUSE_S)
+            self._not_before[False] = max(self._not_before[False], now + _FIRST_PAUSE_S)
+        else:
+            pauses[likely] = min(2 * pauses[likely], _LONGEST_PAUSE_S)
+            pause = pauses[likely] if self._core.has_peers() else _SHARE * took
+            self._not_before[likely] = max(self._not_before[likely], now + pause)
 
     async def _found(self) -> bool:
-        first = _Graph(await self._look(at_work=False))
-        if not first.stuck:
-            return False
-        await asyncio.sleep(_BETWEEN_LOOKS_S)
-        second = _Graph(await self._look(at_work=True))
+        if not self._core.has_peers():
+            first = second = _Graph([wait_graph(self._core, at_work=True)])  # nothing can be on its way
+        else:
+            first = _Graph(await self._look(at_work=False))
+            if not first.stuck:
+                return False
+            await asyncio.sleep(_BETWEEN_LOOKS_S)
+            second = _Graph(await self._look(at_work=True))
         ended = False
         # Every node that searches comes to this, and all of them choose the same asks; their own nodes end them.
         while stuck := second.stuck & first.stuck & second.searching:
@@ -249,7 +278,7 @@ class DeadlockSearch:
                         return
 
     async def _look(self, *, at_work: bool) -> Iterable[WaitGraph]:
-        if self.ask_all is None or not self._core.has_peers():
+        if self.ask_all is None:
             return [wait_graph(self._core, at_work=at_work)]
         return await self.ask_all(Waits(at_work))
 

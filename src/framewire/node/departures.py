@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from functools import partial
 from time import time_ns
 
 from framewire.errors import BadBody, BadSignature, Expired, MessageError, Overloaded, Unreachable, UsageError
@@ -14,6 +16,7 @@ from framewire.node.parcel import Parcel, Stencil, ttl_ticks
 from framewire.node.transport import Transport
 from framewire.routing import Route, RoutingTable
 from framewire.wire import MessageId, RouterAddress, encode, forward
+from framewire.wire.message import readable
 
 __all__ = ["Departures", "reason_of"]
 
@@ -46,6 +49,10 @@ class Departures:
         self._knows_node = table.knows_node
         self._address: RouterAddress | None = None
         self._passing = 0
+        self._beginning: Counter[bytes] = Counter()
+        """Messages that begin a flow and wait for the way to a node."""
+        self._crowded: set[bytes] = set()
+        """Nodes that no more of those may wait for: the rest of the room is for flows under way."""
 
     def send(self, route: Route, parcel: Parcel) -> Room | None:
         """Send a parcel to another node; what is returned is done when there is room for it."""
@@ -57,6 +64,9 @@ class Departures:
         try:
             if transport is None:
                 raise Unreachable("this node is connected to no other")
+            if self._crowded and parcel.caller is not None and route.node in self._crowded:
+                waiting = self._beginning[route.node]
+                raise Overloaded(f"{waiting} messages already wait for node {readable(route.node)}")
             router, stencil = self._address, parcel.stencil
             if router is None or router.uri != transport.uri:
                 router = self._address = RouterAddress(transport.uri, core.identity)
@@ -71,6 +81,8 @@ class Departures:
             return None
         if room is None:
             return None
+        if parcel.caller is not None:
+            self._count_beginning(route.node, room)
         if parcel.source:
             room = self._pass(room, parcel)
         return None if room is None else core.limited(room, parcel)
@@ -121,6 +133,19 @@ class Departures:
         if samples.due <= 0:
             samples.sent(node, message_id)
         return room
+
+    def _count_beginning(self, node: bytes, room: Room) -> None:
+        """Keep half of what may wait for a node for flows under way: they must not fail for those that begin."""
+        self._beginning[node] += 1
+        if self._beginning[node] >= max(self._core.settings.max_queued // 2, 1):
+            self._crowded.add(node)
+        room.add_done_callback(partial(self._has_begun, node))
+
+    def _has_begun(self, node: bytes, _: Room) -> None:
+        self._crowded.discard(node)
+        self._beginning[node] -= 1
+        if not self._beginning[node]:
+            del self._beginning[node]
 
     def _pass(self, room: Room, parcel: Parcel) -> Room | None:
         """Bound what waits for the way to another node: what came from one has no sender here that could wait."""

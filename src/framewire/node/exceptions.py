@@ -81,7 +81,7 @@ def exception_from(
     return ExceptionMessage(
         message=_cut(text, _MAX_TEXT),
         exception_type=_OURS + kind.__name__ if ours else _cut(_name_of(kind), _MAX_TEXT),
-        stack_trace=_trace_of(error, text),
+        stack_trace="" if ours else _trace_of(error, text),  # refusals must be cheap, and who asked gets the error
         actor=actor,
         node=node.decode(errors="backslashreplace"),
         target=error.target if ours and isinstance(error, errors.MessageError) else "",
@@ -165,7 +165,7 @@ def error_from(told: ExceptionMessage) -> errors.MessageError:
         target=told.target,
         node=told.node.encode(),
     )
-    if isinstance(error, errors.Overloaded):
+    if isinstance(error, errors.Overloaded) and told.retry_after is not None:
         error.retry_after = told.retry_after
     if isinstance(error, errors.RemoteError):
         error.type_name = told.exception_type.removeprefix("builtins.") or "an unknown exception"

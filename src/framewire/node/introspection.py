@@ -137,6 +137,8 @@ class Introspection(Actor):
 
     @handles(Waits, inline=True)
     def waits(self, asked: Waits) -> WaitGraph:
+        if asked.at_work:  # another node has found a cycle, and only the nodes that are in it can end it
+            self._core.deadlocks.confirm()
         return wait_graph(self._core, at_work=asked.at_work)
 
     @handles(Ping, inline=True)

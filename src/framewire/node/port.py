@@ -36,6 +36,14 @@ class NodePort:
         return self._router.registrations
 
     @property
+    def max_queued(self) -> int:
+        return self._core.settings.max_queued
+
+    @property
+    def max_queued_bytes(self) -> int:
+        return self._core.settings.max_queued_bytes
+
+    @property
     def awaited(self) -> int:
         return sum(hub.awaited for hub in self._hubs)
 

@@ -33,6 +33,14 @@ class Port(Protocol):
         """The receivers of this node that others may know of."""
 
     @property
+    def max_queued(self) -> int:
+        """How many messages may wait for one peer."""
+
+    @property
+    def max_queued_bytes(self) -> int:
+        """How many bytes those may have that wait for one peer beyond its queue."""
+
+    @property
     def awaited(self) -> int:
         """How many promises are open here."""
 
