@@ -75,9 +75,7 @@ def together(main):
 
             def known():
                 kino.ask_for_routes()
-                return kino.identity in peers(node) and b"fw.echo" in kino.nodes.get(node.identity, {}).get(
-                    "handles", ()
-                )
+                return kino.identity in peers(node) and b"fw.echo" in kino.table.handled_by(node.identity)
 
             kino.register()
             await eventually(known)

@@ -128,6 +128,14 @@ def milliseconds(value):
     return number(1 << 3) + number(value << 1) + number(2 << 3) + number(4)
 
 
+def seconds(span):
+    """Read a TimeSpan of protobuf-net's."""
+    said = dict(fields(span))
+    value = said.get(1, 0)
+    unit = {0: 86_400, 1: 3_600, 2: 60, 3: 1, 4: 1e-3, 5: 1e-7}[said.get(2, 0)]
+    return ((value >> 1) ^ -(value & 1)) * unit
+
+
 def repeated(tag, values):
     return b"".join(chunk(tag, value) for value in values)
 

@@ -177,7 +177,99 @@ def test_whoever_introduces_itself_also_tells_what_it_has_no_longer():
             service.REGISTER_EXTERNAL_ROUTE,
             service.REQUEST_CLUSTER_ROUTES,
         ]
-        assert [entry.receiver_identity for entry in said[0][1].routes] == [route.receiver]
+        [entry] = said[0][1].routes
+        assert (entry.receiver_identity, list(entry.actors)) == (b"", [route.receiver])
+
+    between(main)
+
+
+def test_an_actor_that_leaves_is_taken_off_without_its_identity_and_the_others_are_announced_again():
+    async def main(one, two):
+        stays = await two.host(Named("stays"))
+        leaves = await two.host(Named("leaves"))
+        await handled_by(2, one)
+        said = overheard(two)
+        await two.unhost(leaves)
+        (first, taken_off), (second, registered) = said
+        assert (first, second) == (service.UNREGISTER_MESSAGE_ROUTE, service.REGISTER_EXTERNAL_ROUTE)
+        [entry] = taken_off.routes
+        assert (entry.receiver_identity, list(entry.actors)) == (b"", [leaves.receiver])
+        [entry] = registered.routes
+        assert entry.receiver_identity == stays.receiver
+        assert [service.message_id(contract) for contract in entry.contracts] == [QUESTION]
+        await handled_by(1, one)
+        assert one._router.table.find(stays.receiver)
+        assert one._router.table.find(leaves.receiver) is None
+
+    between(main)
+
+
+def test_actors_that_leave_together_are_in_one_entry():
+    async def main(one, two):
+        routes = [await two.host(Named(name)) for name in "abc"]
+        await handled_by(3, one)
+        said = overheard(two)
+        two._router.retire()
+        [taken_off] = [body for name, body in said if name == service.UNREGISTER_MESSAGE_ROUTE]
+        [entry] = [entry for entry in taken_off.routes if service.contract(QUESTION) in entry.contracts]
+        assert list(entry.actors) == [route.receiver for route in routes]
+        assert {entry.receiver_identity for entry in taken_off.routes} == {b""}
+        assert service.REGISTER_EXTERNAL_ROUTE not in [name for name, _ in said]
+        await handled_by(0, one)
+
+    between(main)
+
+
+def test_a_node_that_missed_that_an_actor_left_hears_it_with_those_that_still_handle_its_messages():
+    """Without an unregistration: kino would forget those, too, until they are announced again."""
+
+    async def main(one, two):
+        stays, leaves = await two.host(Named("stays")), await two.host(Named("leaves"))
+        await handled_by(2, one)
+        await two.unhost(leaves)
+        await handled_by(1, one)
+        believe(one, two, QUESTION, receiver=leaves.receiver)
+        assert handlers(one) == 2
+        said = overheard(two)
+        two._transport._announcer.introduce()
+        await handled_by(1, one)
+        assert one._router.table.find(stays.receiver)
+        assert service.UNREGISTER_MESSAGE_ROUTE not in [name for name, _ in said]
+
+    between(main)
+
+
+def test_what_kino_takes_off_without_an_identity_is_taken_off_of_all_actors():
+    async def main(one, two):
+        for name in "ab":
+            await two.host(Named(name))
+        await handled_by(2, one)
+        entry = service.body("RouteRegistration", receiver_identity=b"", contracts=[service.contract(QUESTION)])
+        said = service.service_message(
+            service.UNREGISTER_MESSAGE_ROUTE, uri=two.uri, node_identity=two.identity, routes=[entry]
+        )
+        one._transport._hear(encode(said))
+        await handled_by(0, one)
+        assert two.identity in peers(one)
+
+    between(main)
+
+
+def test_nobody_can_be_announced_by_the_field_that_names_actors_that_left():
+    async def main(one, two):
+        entry = service.body(
+            "RouteRegistration",
+            receiver_identity=b"",
+            contracts=[service.contract(QUESTION)],
+            actors=[b"\x01stolen"],
+        )
+        health = service.body("Health", uri=two.uri, interval=service.time_span(60))
+        said = service.service_message(
+            service.REGISTER_EXTERNAL_ROUTE, uri=two.uri, node_identity=b"new", routes=[entry], health=health
+        )
+        one._transport._hear(encode(said))
+        await eventually(lambda: b"new" in peers(one))
+        assert one._router.table.find(b"\x01stolen") is None
 
     between(main)
 

@@ -21,15 +21,20 @@ from framewire.cluster.route_requests import (
 )
 
 
+def believe(kino, node, receiver, *messages):
+    """Let kino believe that a node has a receiver which it has not."""
+    kino.table.register(node.identity, kino.table.nodes[node.identity], [(receiver, messages)])
+
+
 def test_kino_hears_of_actors_that_come_and_go_and_of_a_node_that_leaves():
     async def main(node, _, kino):
         route = await node.host(Host())
         await eventually(lambda: any(name == b"KINO.REGEXTROUTE" for name, _ in kino.heard))
         await node.unhost(route)
         await eventually(lambda: any(name == b"KINO.UNREGMSGROUTE" for name, _ in kino.heard))
-        assert kino.nodes[node.identity]["hubs"] == {node.hub.identity}
+        assert kino.table.nodes[node.identity].hubs == {node.hub.identity}
         await node.stop()
-        await eventually(lambda: node.identity not in kino.nodes)
+        await eventually(lambda: node.identity not in kino.table.nodes)
 
     together(main)
 
@@ -64,23 +69,23 @@ def test_framewire_nodes_meet_at_a_kino_rendezvous():
 
 def test_what_kino_sends_in_vain_is_unregistered_and_kino_hears_it():
     async def main(node, _, kino):
-        kino.nodes[node.identity]["handles"].add(b"no.such")
+        believe(kino, node, b"\x01ghost", b"no.such")
         kino.post(node.identity, Letter(b"no.such"))
-        await eventually(lambda: b"no.such" not in kino.nodes[node.identity]["handles"])
+        await eventually(lambda: b"no.such" not in kino.table.handled_by(node.identity))
         [said] = [said for name, said in kino.heard if name == b"KINO.UNREGMSGROUTE"]
         assert dict(said)[2] == node.identity
         assert fields(dict(said)[3])[0] == (1, b""), "no actor in particular"
-        assert b"fw.echo" in kino.nodes[node.identity]["handles"]
+        assert b"fw.echo" in kino.table.handled_by(node.identity)
 
     together(main)
 
 
 def test_a_hub_that_kino_addresses_in_vain_is_unregistered():
     async def main(node, _, kino):
-        kino.nodes[node.identity]["hubs"].add(b"\x00gone")
+        believe(kino, node, b"\x00gone")
         kino.post(node.identity, Letter(b"some.reply", receiver=b"\x00gone", receiver_node=node.identity))
-        await eventually(lambda: b"\x00gone" not in kino.nodes[node.identity]["hubs"])
-        assert node.hub.identity in kino.nodes[node.identity]["hubs"]
+        await eventually(lambda: b"\x00gone" not in kino.table.nodes[node.identity].hubs)
+        assert node.hub.identity in kino.table.nodes[node.identity].hubs
 
     together(main)
 
@@ -157,6 +162,16 @@ def test_kino_asks_framewire_what_it_knows_of_routes():
     together(main)
 
 
+def test_a_hub_of_kino_that_asks_its_own_node_about_routes_is_answered_by_that_node_alone():
+    async def main(node, _, kino):
+        for _ in range(3):
+            reply = await answer(kino, kino.ask_any(b"KINO.REQINTROUTES", b"", b"KINO.INTROUTES"))
+            assert chunk(1, chunk(1, kino.hub)) in reply.body
+        assert not [message for message in kino.table.handled_by(node.identity) if message.startswith(b"KINO.")]
+
+    together(main)
+
+
 def test_a_leader_that_a_kino_server_names_is_used():
     async def main():
         follower, leader = KinoRendezvous(), KinoRendezvous()
@@ -200,6 +215,7 @@ def test_framewire_goes_where_a_kino_server_sends_it():
 
 def test_service_messages_that_concern_only_their_sender_do_no_harm():
     async def main(node, _, kino):
+        await answer(kino, kino.ask(node.identity, b"fw.echo", b"abc", b"fw.reply"))  # for kino's first is alone
         kino.post(node.identity, Letter(b"KINO.UNREGUNREACHABLENODE", chunk(1, kino.identity)))
         kino.say(b"KINO.UNREGUNREACHABLENODE", chunk(1, kino.identity))
         kino.say(b"KINO.PONG", b"")

@@ -4,11 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.cluster.clustering import Named, acquainted, handled_by, make_node, served, uri_of
-from tests.node.running import run
+from tests.node.running import eventually, run
 
 import framewire as fw
 from framewire.cluster import route_requests as routes
+from framewire.cluster import service
 from framewire.node.payloads import type_of
+from framewire.wire import encode
 
 QUESTION = fw.MessageId(b"test.question")
 
@@ -71,10 +73,49 @@ def test_a_node_tells_what_it_has_itself_local_or_not():
     between(main)
 
 
-def test_every_node_can_be_asked_at_once():
+def test_a_question_that_names_no_node_is_answered_by_the_node_that_asks_and_by_no_other():
     async def main(one, two, *_):
-        found = await one.hub.gather(routes.RequestExternalRoutes(), routes.ExternalRoutes, stop_after=2)
-        assert {known.node for answer in found for known in answer.nodes} == {one.identity, two.identity}
+        for asker in (one, two):
+            asked = routes.RequestMessageRoutes(QUESTION, routes.Kind.INTERNAL)
+            for _ in range(4):
+                found = await asker.hub.ask(asked, routes.MessageRoutes)
+                assert found.internal.node == asker.identity
+            found = await asker.hub.gather(routes.RequestExternalRoutes(), routes.ExternalRoutes, timeout=0.5)
+            assert len(found) == 1
+
+    between(main)
+
+
+ASKED = (routes.RequestMessageRoutes, routes.RequestExternalRoutes, routes.RequestInternalRoutes)
+
+
+def test_nobody_is_told_that_a_node_answers_them_and_who_tells_so_is_not_believed():
+    async def main(one, two, *_):
+        asked = [type_of(each).message_id for each in ASKED]
+        assert not [route for route, handled in two.port.registrations if set(handled) & set(asked)]
+        contracts = [service.contract(message) for message in (*asked, fw.MessageId(b"test.other"))]
+        entry = service.body("RouteRegistration", receiver_identity=b"\x01old", contracts=contracts)
+        health = service.body("Health", uri="", interval=service.time_span(60))
+        said = service.service_message(
+            service.REGISTER_EXTERNAL_ROUTE, uri=uri_of(two), node_identity=b"older", routes=[entry], health=health
+        )
+        one._transport._hear(encode(said))
+        await eventually(lambda: list(one._router.table.all(fw.MessageId(b"test.other"))))
+        for message in asked:
+            assert [route.node for route in one._router.table.all(message)] == [b""]
+
+    between(main)
+
+
+def test_a_question_of_another_node_that_is_for_no_node_in_particular_is_not_answered():
+    async def main(one, two, *_):
+        table = one._router.table
+        message = type_of(routes.RequestInternalRoutes).message_id
+        [here] = table.all(message)
+        table.remove(message, here)
+        table.add(message, fw.Route(b"\x01stale", two.identity))
+        with pytest.raises(fw.RemoteError, match=r"KINO.REQINTROUTES v1 is asked of one node"):
+            await one.hub.ask(routes.RequestInternalRoutes(), routes.InternalRoutes)
 
     between(main)
 

@@ -64,6 +64,18 @@ def test_one_address_may_be_given_as_it_is():
     assert fw.Node(rendezvous="tcp://127.0.0.1:7400")._transport._settings.rendezvous == ("tcp://127.0.0.1:7400",)
 
 
+@pytest.mark.parametrize("pair", [list, tuple])
+def test_a_server_with_two_addresses_is_given_as_a_list_or_as_a_tuple(pair):
+    place = ("tcp://127.0.0.1:7400", "tcp://127.0.0.1:7500")
+    for told in ([pair(place)], (pair(place),)):
+        settings = fw.Node(rendezvous=told)._transport._settings
+        assert settings.rendezvous == (place,)
+        assert hash(settings.rendezvous)
+    for wrong in (place[:1], (*place, *place)):
+        with pytest.raises(fw.ConfigError, match="rendezvous: "):
+            fw.Node(rendezvous=[pair(wrong)])
+
+
 def test_a_node_that_is_told_nothing_of_others_opens_no_socket():
     assert fw.Node()._transport is None
 

@@ -22,9 +22,11 @@ __all__ = ["ping"]
 def ping(nodes: tuple[str, ...], count: int, **told: Any) -> None:
     """Ask the event loops of nodes whether they come round, and how long that takes.
 
-    NODE is a node's name, or how it begins. A node that gives signs of life and does not answer is stalled.
+    NODE is a node's name, or how it begins. A node that gives signs of life and does not answer is stalled. A kino
+    node is there, but does not know the question: it is not asked.
 
-    Exit status: 0 if all answered, 6 if any did not, 5 if there is no such node, 7 if no node was found.
+    Exit status: 0 if all that were asked answered, 6 if any did not, 5 if there is no such node, 7 if no node was
+    found.
 
     Example: framewire ping --rendezvous tcp://host:7400
     """
@@ -44,7 +46,7 @@ async def _asked(observer: Observer, node: Seen, count: int) -> dict[str, Any]:
     times: list[float] = []
     problem = node.problem or None
     try:
-        for _ in range(0 if problem else count):
+        for _ in range(0 if problem or node.is_kino else count):
             times.append(await observer.ping(node))  # noqa: PERF401 - those that came before a failure count
     except MessageError as error:
         problem = f"{type(error).__name__}: {error.detail}"
@@ -55,6 +57,7 @@ async def _asked(observer: Observer, node: Seen, count: int) -> dict[str, Any]:
         "mean": sum(times) / len(times) if times else None,
         "most": max(times, default=None),
         "problem": problem,
+        "kind": "kino node" if node.is_kino else "framewire node",
     }
 
 
@@ -67,7 +70,7 @@ def _table(rows: list[dict[str, Any]]) -> Any:
             each["node"],
             each["answers"],
             *times,
-            each["problem"] or "",
+            each["problem"] or ("kino node" if each["kind"] == "kino node" else ""),
             style="red" if each["problem"] else None,
         )
     return made

@@ -2,6 +2,11 @@
 
 Nothing that is said is confirmed. So a node says all that it has whenever that may have been missed, and also what
 it has no longer.
+
+An actor that is gone is taken off with an empty receiver identity, which for kino means all actors of the node for
+those messages, and then the actors that still handle them are announced again. An unregistration with the actor's
+own identity and several messages would break kino's routing table until its process is restarted. Which actors are
+gone is in a field of our own (``actors``), so framewire nodes forget only those.
 """
 
 from __future__ import annotations
@@ -120,7 +125,8 @@ class Announcer:
     def unregister(self, registrations: Iterable[Registration], grace: float | None = None) -> None:
         """Tell of receivers that are gone, or never were; without an identity, all that handled the message.
 
-        ``grace`` is for how many seconds those are to be waited for that have left in good order.
+        What other actors of this node still handle is announced again after that. ``grace`` is for how many seconds
+        those are to be waited for that have left in good order.
         """
         gone = [(route, messages) for route, messages in registrations if self._is_news((route, messages))]
         self._withdrawn |= {route: messages for route, messages in gone if route.receiver}
@@ -128,14 +134,36 @@ class Announcer:
             del self._withdrawn[forgotten]
         for domain in self.domains:
             self._unregister_in(domain, gone, grace)
+        messages = {message for route, named in gone if not _is_hub(route) for message in named}
+        if still := _of_messages(self._port.registrations, messages):
+            for domain in self.domains:
+                self.register_in(domain, still)
 
     def tell_all_in(self, domain: str) -> None:
         """Tell all that this node has in a domain, after what it has no longer."""
-        self._unregister_in(domain, self._withdrawn.items())
-        self.register_in(domain, self._port.registrations)
+        registered = self._port.registrations
+        taken_off: list[Registration] = []
+        gone: list[bytes] = []
+        if self._withdrawn:
+            here = {route for route, _ in registered}
+            handled = {message for _, messages in registered for message in messages}
+            for route, messages in self._withdrawn.items():
+                # Kino must not forget, not even for a moment, what another actor handles.
+                unhandled = tuple(message for message in messages if message not in handled)
+                taken_off.append((route, messages if _is_hub(route) else unhandled))
+                if len(unhandled) < len(messages) and route not in here and self._concerns(messages, domain):
+                    gone.append(route.receiver)
+        self._unregister_in(domain, taken_off)
+        self.register_in(domain, registered, gone)
 
-    def register_in(self, domain: str, registrations: Iterable[Registration]) -> None:
-        """Tell of receivers in one domain; nothing where none of them has to do with it."""
+    def _concerns(self, messages: Iterable[MessageId], domain: str) -> bool:
+        return any(self.domain_of(message) == domain for message in messages)
+
+    def register_in(self, domain: str, registrations: Iterable[Registration], gone: Iterable[bytes] = ()) -> None:
+        """Tell of receivers in one domain; nothing where none of them has to do with it.
+
+        ``gone`` are actors that have left, though what they handled is still handled here.
+        """
         health = service.body("Health", uri=self._health_uri, interval=service.time_span(self._settings.heartbeat))
         for routes in _in_parts(self._routes(registrations, domain)):
             message = service.service_message(
@@ -144,7 +172,9 @@ class Announcer:
                 node_identity=self._port.identity,
                 routes=routes,
                 health=health,
+                gone=gone,
             )
+            gone = ()
             self._say(message, [domain])
 
     def leave(self) -> None:
@@ -155,9 +185,8 @@ class Announcer:
     def _unregister_in(
         self, domain: str, registrations: Iterable[Registration], grace: float | None = None
     ) -> None:
-        # Kino fails on an entry without contracts, and drops the whole message.
         told = {} if not grace else {"grace": service.time_span(grace)}
-        for routes in _in_parts(route for route in self._routes(registrations, domain) if route.contracts):
+        for routes in _in_parts(self._withdrawals(registrations, domain)):
             message = service.service_message(
                 service.UNREGISTER_MESSAGE_ROUTE,
                 uri=self._uri,
@@ -167,9 +196,26 @@ class Announcer:
             )
             self._say(message, [domain])
 
+    def _withdrawals(self, registrations: Iterable[Registration], domain: str) -> Iterator[Any]:
+        """Yield entries of an unregistration, each with contracts: kino fails on one without."""
+        actors: dict[tuple[MessageId, ...], list[bytes]] = {}
+        hubs: list[Registration] = []
+        for route, messages in registrations:
+            if _is_hub(route):
+                hubs.append((route, messages))
+            else:
+                actors.setdefault(messages, []).append(route.receiver)
+        yield from (entry for entry in self._routes(hubs, domain) if entry.contracts)
+        for messages, receivers in actors.items():
+            for start in range(0, len(receivers), _MAX_ROUTES):
+                named = receivers[start : start + _MAX_ROUTES]
+                for entry in self._routes([(Route(b""), messages)], domain):
+                    entry.actors.extend(() if b"" in named else named)  # an empty one stands for all
+                    yield entry
+
     def _routes(self, registrations: Iterable[Registration], domain: str) -> Iterator[Any]:
         for route, messages in registrations:
-            hub = route.receiver[:1] == bytes([HUB])
+            hub = _is_hub(route)
             ours = [message for message in messages if hub or self.domain_of(message) == domain]
             if ours or hub:  # an actor that handles nothing is nobody's concern, and kino fails on it
                 for start in range(0, max(len(ours), 1), _MAX_CONTRACTS):
@@ -240,13 +286,24 @@ def _in_parts(routes: Iterable[Any]) -> Iterator[list[Any]]:
     part: list[Any] = []
     contracts = 0
     for route in routes:
-        if part and (len(part) >= _MAX_ROUTES or contracts + len(route.contracts) > _MAX_CONTRACTS):
+        size = len(route.contracts) + len(route.actors)
+        if part and (len(part) >= _MAX_ROUTES or contracts + size > _MAX_CONTRACTS):
             yield part
             part, contracts = [], 0
         part.append(route)
-        contracts += len(route.contracts)
+        contracts += size
     if part:
         yield part
+
+
+def _is_hub(route: Route) -> bool:
+    return route.receiver[:1] == bytes([HUB])
+
+
+def _of_messages(registrations: Iterable[Registration], messages: set[MessageId]) -> list[Registration]:
+    """Return the registrations that have to do with some messages, with no others."""
+    found = ((route, tuple(filter(messages.__contains__, handled))) for route, handled in registrations)
+    return [(route, handled) for route, handled in found if handled]
 
 
 def _identities(keyring: KeyRing | None) -> dict[str, tuple[bytes, ...]]:

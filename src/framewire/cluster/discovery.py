@@ -52,6 +52,10 @@ _MAX_ROUTES_OF_NODE, _MAX_UNSIGNED_ROUTES = 50_000, 250_000
 """Messages and receivers of one node, and of all together that nobody vouches for; each takes about 400 bytes."""
 _MAX_ANSWERED = 10_000
 """Questions of which it is remembered when they were answered."""
+_OF_EACH_NODE = frozenset(
+    (service.REQUEST_MESSAGE_ROUTES, service.REQUEST_EXTERNAL_ROUTES, service.REQUEST_INTERNAL_ROUTES)
+)
+"""Questions that each node answers for itself; older framewire nodes announce that they do."""
 
 
 class Discovery:
@@ -228,6 +232,11 @@ class Discovery:
                 raise self._closed(f"node {readable(node)}", domain)
             self._learned(node, said.uri, health, interval, False)
         self._port.peer_registered(node, ())
+        if signed or node not in self._vouched:
+            for start in range(0, len(said.gone), _SLICE_ROUTES):
+                gone = said.gone[start : start + _SLICE_ROUTES]
+                self._take_off(node, [(Route(receiver), ()) for receiver in gone if receiver], signed=signed)
+                yield
         for part in self._understood(said, domain):
             if not self._knows(node):
                 return  # it is gone again
@@ -280,46 +289,63 @@ class Discovery:
             return
         signed = self._is_signed(domain)
         grace = service.seconds(said.grace) if said.HasField("grace") else None
-        for part in self._understood(said, domain):
+        for part in self._understood(said, domain, named=True):
             # A hub is gone as a whole, whichever message it was that did not find it.
             gone = [
                 (route, () if _is_hub(route.receiver) else messages)
                 for route, messages in part
                 if route.receiver or messages
             ]
-            if signed:
-                for route, _ in gone:
-                    if self._owners.get(route.receiver) == node:
-                        del self._owners[route.receiver]
-            elif node in self._vouched:
+            if not signed and node in self._vouched:
                 gone = _of_no_domain(gone)
-            self._port.peer_unregistered(node, gone, grace)
-            if node in self._unsigned_routes:
-                self._count(node)
+            self._take_off(node, gone, grace, signed=signed)
             yield
 
-    def _understood(self, said: Any, domain: str) -> Iterator[list[Registration]]:
-        """Yield what a message tells of receivers and belongs to a domain, a slice at a time."""
+    def _take_off(self, node: bytes, gone: list[Registration], grace: float | None = None, *, signed: bool) -> None:
+        """Forget what another node handles no longer."""
+        if not gone:
+            return
+        for route, _ in gone if signed else ():
+            if self._owners.get(route.receiver) == node:
+                del self._owners[route.receiver]
+        self._port.peer_unregistered(node, gone, grace)
+        if node in self._unsigned_routes:
+            self._count(node)
+
+    def _understood(self, said: Any, domain: str, *, named: bool = False) -> Iterator[list[Registration]]:
+        """Yield what a message tells of receivers and belongs to a domain, a slice at a time.
+
+        ``named`` where a framewire node may tell which actors of its own an empty identity stands for.
+        """
         found: list[Registration] = []
         count = 0
         for route in said.routes:
-            receiver, contracts = route.receiver_identity, route.contracts
-            if len(receiver) > _MAX_RECEIVER_BYTES:
-                raise ValueError(f"the identity of a receiver has {len(receiver)} bytes")
+            contracts = route.contracts
+            receivers = [route.receiver_identity]
+            if named and not route.receiver_identity and route.actors:
+                receivers = list(route.actors)
+            longest = max(map(len, receivers))
+            if longest > _MAX_RECEIVER_BYTES:
+                raise ValueError(f"the identity of a receiver has {longest} bytes")
             total = len(contracts)
             for start in range(0, max(total, 1), _SLICE_ROUTES):
-                named = [service.message_id(one) for one in contracts[start : start + _SLICE_ROUTES]]
-                if any(len(one.identity) + len(one.partition) > _MAX_NAME_BYTES for one in named):
+                messages = [service.message_id(one) for one in contracts[start : start + _SLICE_ROUTES]]
+                if any(len(one.identity) + len(one.partition) > _MAX_NAME_BYTES for one in messages):
                     raise ValueError(f"a message's identity and partition have more than {_MAX_NAME_BYTES} bytes")
-                ours = tuple(one for one in named if self._announcer.domain_of(one) == domain)
-                if ours or not total or _is_hub(receiver):  # a hub belongs to every domain
-                    found.append((Route(receiver), ours))
-                count += 1 + len(named)
-                if count >= _SLICE_ROUTES:
-                    yield found
-                    found, count = [], 0
+                ours = tuple(one for one in messages if self._is_of(domain, one))
+                for receiver in receivers:
+                    if ours or not total or _is_hub(receiver):  # a hub belongs to every domain
+                        found.append((Route(receiver), ours))
+                    count += 1 + len(messages)
+                    if count >= _SLICE_ROUTES:
+                        yield found
+                        found, count = [], 0
         if found:
             yield found
+
+    def _is_of(self, domain: str, message: MessageId) -> bool:
+        """Return whether others may tell of a message in a domain; what each node is asked alone, none may."""
+        return message not in _OF_EACH_NODE and self._announcer.domain_of(message) == domain
 
     def _node_unregistered(self, said: Any, domain: str) -> None:
         if said.node_identity == self._port.identity:

@@ -42,7 +42,7 @@ class Node(node.Node):
     def __init__(
         self,
         *,
-        rendezvous: str | Iterable[Server] = (),
+        rendezvous: str | Iterable[Server | list[str]] = (),
         peers: str | Iterable[str] = (),
         identity: str | bytes | None = None,
         keyring: KeyRing | None = None,
@@ -77,7 +77,7 @@ class Node(node.Node):
         if isinstance(self._transport, SocketTransport):
             routes = RouteRequests(self._router.table, self._announced, self._transport.uri_of)
             try:
-                await self.host(routes)
+                await self.host(routes, local=True)
             except BaseException:
                 await self.stop(0)
                 raise

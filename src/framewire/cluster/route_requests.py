@@ -1,7 +1,7 @@
 """What a node knows of routes, for whoever asks by message: kino's three questions, and our answers to them.
 
-They are ordinary messages to an ordinary actor, so they can be asked of one node, of any or of all, and ours can be
-asked of a kino node:
+As in kino, the actor that answers is not announced: a hub that names no node asks its own node, and another node is
+asked by its identity, be it framewire's or kino's:
 
     found = await node.hub.ask(RequestExternalRoutes(), ExternalRoutes, to_node=identity)
 """
@@ -15,7 +15,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from framewire.cluster import service
-from framewire.node import Actor, handles
+from framewire.errors import UsageError
+from framewire.node import Actor, Context, handles
 from framewire.node.payloads import declare
 from framewire.routing import HUB, Route, RoutingTable
 from framewire.wire import MessageId
@@ -215,7 +216,7 @@ def _handled(said: Any) -> tuple[Handled, ...]:
 
 
 class RouteRequests(Actor):
-    """The actor on every node of a cluster that answers them."""
+    """The actor on every node of a cluster that answers them; it is to be hosted as a local one."""
 
     def __init__(
         self, table: RoutingTable, announced: Callable[[], Collection[Route]], uri_of: Callable[[bytes], str]
@@ -225,7 +226,8 @@ class RouteRequests(Actor):
         self._uri_of = uri_of
 
     @handles(RequestMessageRoutes, inline=True)
-    def message_routes(self, asked: RequestMessageRoutes) -> MessageRoutes:
+    def message_routes(self, asked: RequestMessageRoutes, ctx: Context) -> MessageRoutes:
+        _check_asked(ctx)
         actors: dict[bytes, list[bytes]] = {}
         for route in self._table.all(asked.message):
             actors.setdefault(route.node, []).append(route.receiver)
@@ -240,7 +242,8 @@ class RouteRequests(Actor):
         )
 
     @handles(RequestExternalRoutes, inline=True)
-    def external_routes(self, _: RequestExternalRoutes) -> ExternalRoutes:
+    def external_routes(self, _: RequestExternalRoutes, ctx: Context) -> ExternalRoutes:
+        _check_asked(ctx)
         known: dict[bytes, dict[Route, frozenset[MessageId]]] = {node: {} for node in self._table.nodes}
         for route, handled in self._table.routes.items():
             if route.node:
@@ -253,13 +256,20 @@ class RouteRequests(Actor):
         )
 
     @handles(RequestInternalRoutes, inline=True)
-    def internal_routes(self, _: RequestInternalRoutes) -> InternalRoutes:
+    def internal_routes(self, _: RequestInternalRoutes, ctx: Context) -> InternalRoutes:
+        _check_asked(ctx)
         here = {route: handled for route, handled in self._table.routes.items() if not route.node}
         announced = self._announced()
         return InternalRoutes(
             tuple(Hub(route.receiver, route not in announced) for route in here if _is_hub(route)),
             _by_message(here),
         )
+
+
+def _check_asked(ctx: Context) -> None:
+    """Raise ``UsageError`` where another node asks no node in particular: its own should have answered."""
+    if ctx.source and not ctx.message.receiver_node_identity:
+        raise UsageError(f"{ctx.message_id} is asked of one node: name it, with to_node=")
 
 
 def _receiver(route: Route) -> bytes:

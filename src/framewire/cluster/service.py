@@ -67,7 +67,11 @@ NO_FLOW = b"00000000-0000-0000-0000-000000000000"
 _BODIES: dict[str, tuple[tuple[str, int, str], ...]] = {
     "TimeSpan": (("value", 1, "sint64"), ("scale", 2, "int32")),
     "MessageContract": (("version", 1, "uint32"), ("identity", 2, "bytes"), ("partition", 3, "bytes")),
-    "RouteRegistration": (("receiver_identity", 1, "bytes"), ("contracts", 2, "[MessageContract]")),
+    "RouteRegistration": (
+        ("receiver_identity", 1, "bytes"),
+        ("contracts", 2, "[MessageContract]"),
+        ("actors", 100, "[bytes]"),  # ours; protobuf-net skips fields that it does not know
+    ),
     "Health": (("uri", 1, "string"), ("interval", 2, "TimeSpan")),
     "RendezvousNode": (("broadcast_uri", 1, "string"), ("unicast_uri", 2, "string"), ("partner_uri", 3, "string")),
     "KINO.REGEXTROUTE": (
@@ -75,12 +79,13 @@ _BODIES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("node_identity", 2, "bytes"),
         ("routes", 3, "[RouteRegistration]"),
         ("health", 4, "Health"),
+        ("gone", 100, "[bytes]"),  # ours, too
     ),
     "KINO.UNREGMSGROUTE": (
         ("uri", 1, "string"),
         ("node_identity", 2, "bytes"),
         ("routes", 3, "[RouteRegistration]"),
-        ("grace", 100, "TimeSpan"),  # ours; protobuf-net skips fields that it does not know
+        ("grace", 100, "TimeSpan"),  # ours, too
     ),
     "KINO.UNREGNODE": (("uri", 1, "string"), ("node_identity", 2, "bytes")),
     "KINO.UNREGUNREACHABLENODE": (("node_identity", 1, "bytes"),),

@@ -62,6 +62,9 @@ class ClusterSettings:
     """Messages that are taken from one connection in a second; more are dropped. None for any number."""
 
     def __post_init__(self) -> None:
+        # A pair may be given as a list, as in the file.
+        servers = (tuple(server) if isinstance(server, list) else server for server in self.rendezvous)
+        object.__setattr__(self, "rendezvous", tuple(servers))
         problems = [
             f"{name}: {value!r}; must be {accepted}"
             for name, accepted, good in _RULES

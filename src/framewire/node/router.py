@@ -356,7 +356,7 @@ class Router:
             there = Route(route.receiver, peer)
             for message in messages:
                 self.table.remove(message, there)
-            if not messages or not self.table.routes.get(there):
+            if not messages or not self.table.handles_anything(there):
                 self.table.remove_receiver(there)
 
     def use_keys(self, ring: KeyRing | None) -> None:

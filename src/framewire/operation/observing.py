@@ -32,6 +32,7 @@ _QUIET = 0.4
 _LOOK = 0.05
 _PATIENCE = 1.0
 """Seconds for a node to tell whom it knows."""
+_OURS = b"FRAMEWIRE."
 _NODE_INFO, _FLOW_INFO = type_of(NodeInfo).message_id, type_of(FlowInfo).message_id
 
 
@@ -57,6 +58,14 @@ class Seen:
     def name(self) -> str:
         """Its identity, as a person would want to see it."""
         return readable(self.identity)
+
+    @property
+    def is_kino(self) -> bool:
+        """Return whether it has announced none of framewire's own messages.
+
+        A framewire node looks like that, too, where those are in a domain that the observer has no key of.
+        """
+        return not any(message.identity.startswith(_OURS) for message in self.handles)
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,6 +166,10 @@ class RoutingTable:
         """Whether a receiver is registered for a message."""
         return message in self._handled.get(route, ())
 
+    def handles_anything(self, route: Route) -> bool:
+        """Return whether a receiver is registered for any message."""
+        return bool(self._handled.get(route))
+
     def routes_of(self, node: bytes) -> int:
         """Return how much another node takes of the table: its receivers, and what each of them handles."""
         return sum(1 + len(self._handled[route]) for route in self._nodes.get(node, ()))
