@@ -160,6 +160,12 @@ class Namesakes:
         if self._phase is _Phase.UNCHECKED:
             self._begin()
 
+    def probe(self) -> None:
+        """Ask whether a server is there: there is a connection, but nothing tells that it works."""
+        if self._phase is _Phase.UNCHECKED:
+            self._cancel()
+            self._probe(ASK_EVERY_S)
+
     def heard_question(self) -> None:
         """Somebody has asked for a node of this identity, and whoever is connected to that server has heard it."""
         self.connected()

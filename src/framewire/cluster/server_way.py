@@ -26,6 +26,9 @@ log = logging.getLogger("framewire.cluster")
 _WAITING = 1000
 """Messages that wait for a server that is not there."""
 
+HANDSHAKE_S = 0.1
+"""After which a connection without a finished handshake is taken to be one of ZMTP 2.0."""
+
 Place = tuple[str, str]
 """Where a server listens, and where it speaks."""
 
@@ -36,7 +39,9 @@ _FAILED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 class Arrivals:
     """Tells whenever a socket has a connection that works; ``refused``, when one was made that does not.
 
-    ``lost`` is called when a connection has ended.
+    ``lost`` is called when a connection has ended. ``assumed`` is called for a connection whose handshake has not
+    ended within ``HANDSHAKE_S``: of peers that speak ZMTP 2.0, as the NetMQ of kino does, libzmq tells only that
+    there is a connection. It may also be a peer that stands still.
     """
 
     def __init__(
@@ -45,27 +50,47 @@ class Arrivals:
         connected: Callable[[], None],
         refused: Callable[[], None] = lambda: None,
         lost: Callable[[], None] = lambda: None,
+        assumed: Callable[[], None] | None = None,
     ) -> None:
+        self._loop = asyncio.get_running_loop()
         self._watched = watched
         self._connected = connected
         self._refused = refused
         self._lost = lost
-        monitor = watched.get_monitor_socket(zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | _FAILED)
+        self._assumed = assumed
+        self._timer: asyncio.TimerHandle | None = None
+        events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED | _FAILED
+        monitor = watched.get_monitor_socket(events | (zmq.EVENT_CONNECTED if assumed is not None else 0))
         self._reader = Reader(monitor, self._happened, 10, 4096)
 
     def _happened(self, frames: list[bytes]) -> None:
         told = parse_monitor_message(frames)
-        if told["event"] & _FAILED:
+        event, endpoint = told["event"], told["endpoint"].decode(errors="replace")
+        self._cancel()
+        if event == zmq.EVENT_CONNECTED:
+            self._timer = self._loop.call_later(HANDSHAKE_S, self._assume, endpoint)
+        elif event & _FAILED:
             self._refused()
-            return
-        if told["event"] == zmq.EVENT_DISCONNECTED:
+        elif event == zmq.EVENT_DISCONNECTED:
             self._lost()
-            return
-        log.debug("connected to %s", told["endpoint"].decode(errors="replace"))
-        self._connected()
+        else:
+            log.debug("connected to %s", endpoint)
+            self._connected()
+
+    def _assume(self, endpoint: str) -> None:
+        self._timer = None
+        if self._assumed is not None:
+            log.debug("connected to %s, which tells of no handshake: ZMTP 2.0, or it stands still", endpoint)
+            self._assumed()
+
+    def _cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     def close(self) -> None:
         """Tell no more."""
+        self._cancel()
         self._watched.disable_monitor()
         self._reader.close()
 
@@ -83,6 +108,7 @@ class _Sockets:
         take: Callable[[list[bytes]], None],
         arrived: Callable[[], None],
         refused: Callable[[], None],
+        assumed: Callable[[], None],
     ) -> None:
         largest = settings.max_message_bytes
         # A try that nobody answers is given up early: the system's own next try may be many seconds away.
@@ -95,7 +121,8 @@ class _Sockets:
             reader = Reader(listener, take, settings.max_frames, largest)
             closing.callback(reader.close)
             # Watched before they connect: an arrival that was missed is not told again.
-            arrivals = Arrivals(listener, arrived, refused)
+            # CURVE is only spoken with a later ZMTP.
+            arrivals = Arrivals(listener, arrived, refused, assumed=None if mechanism.is_curve else assumed)
             closing.callback(arrivals.close)
             refusals = Arrivals(self.speaker, lambda: None, refused)
             closing.callback(refusals.close)
@@ -110,7 +137,11 @@ class _Sockets:
 
 
 class ServerWay:
-    """Speaks and listens to one server at numeric addresses; ``name`` is what the configuration calls it."""
+    """Speaks and listens to one server at numeric addresses; ``name`` is what the configuration calls it.
+
+    ``connected`` is called for each connection, ``assumed`` instead where its handshake is not told of, and
+    ``reached`` when it is known that the server is there: a handshake has ended, or something was heard.
+    """
 
     def __init__(
         self,
@@ -122,11 +153,16 @@ class ServerWay:
         mechanism: Mechanism = PLAIN,
         hear: Callable[[list[bytes]], None],
         connected: Callable[[], None],
+        assumed: Callable[[], None] = lambda: None,
+        reached: Callable[[], None] = lambda: None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._name = place[0] if name in ("", place[0]) else f"{name} ({place[0]})"
         self._hear = hear
         self._connected = connected
+        self._assumed = assumed
+        self._reached = reached
+        self._is_reached = False
         self._given_up = False
         self._open = functools.partial(
             _Sockets,
@@ -137,6 +173,7 @@ class ServerWay:
             take=self._take,
             arrived=self._arrived,
             refused=self._refused,
+            assumed=self._assume,
         )
         self.patience = Patience(settings.heartbeat, settings.misses, self._loop.time())
         self._sockets = self._open()
@@ -150,13 +187,24 @@ class ServerWay:
 
     def _arrived(self) -> None:
         self.patience.seen = self._loop.time()
+        self._reach()
         self._connected()
+
+    def _assume(self) -> None:
+        self.patience.seen = self._loop.time()
+        self._assumed()
+
+    def _reach(self) -> None:
+        if not self._is_reached:
+            self._is_reached = True
+            self._reached()
 
     def _refused(self) -> None:
         """ZeroMQ does not try again where it was refused. A key may be allowed later, so we do."""
         self._given_up = True
 
     def _take(self, frames: list[bytes]) -> None:
+        self._reach()
         if not self.patience.heard(frames, self._loop.time()):
             self._hear(frames)
 

@@ -197,6 +197,7 @@ class SocketTransport:
             mechanism=mechanism,
             hear=self._hear,
             connected=self._connected,
+            assumed=self._assumed,
             opened=self._check_advertised,
             reached=self.joined.set,
         )
@@ -473,6 +474,10 @@ class SocketTransport:
     def _connected(self) -> None:
         self._discovery.connected()
         self._namesakes.connected()
+
+    def _assumed(self) -> None:
+        self._discovery.connected()
+        self._namesakes.probe()
 
     def _ask_for_namesakes(self) -> None:
         self._announcer.introduce()

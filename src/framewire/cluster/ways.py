@@ -43,16 +43,19 @@ class _PeerWay:
         retry_after: float,
         *,
         connected: Callable[[], None],
+        assumed: Callable[[], None] | None,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._uri = uri
         self._retry_after = retry_after
         self._connected = connected
+        self._assumed = assumed
         self._retry: asyncio.TimerHandle | None = None
         self.is_connected = False
         self._socket = make_socket(context, zmq.DEALER, **options)
         try:
-            self._arrivals = Arrivals(self._socket, self._arrived, self._refused, self._ended)
+            assume = None if assumed is None else self._assume
+            self._arrivals = Arrivals(self._socket, self._arrived, self._refused, self._ended, assume)
             connect(self._socket, uri)
         except zmq.ZMQError:
             self._socket.close(0)
@@ -68,6 +71,11 @@ class _PeerWay:
     def _arrived(self) -> None:
         self.is_connected = True
         self._connected()
+
+    def _assume(self) -> None:
+        self.is_connected = True
+        if self._assumed is not None:
+            self._assumed()
 
     def _ended(self) -> None:
         self.is_connected = False
@@ -94,7 +102,8 @@ class _PeerWay:
 class Ways:
     """What is said goes to every server and peer; what any server broadcasts is heard.
 
-    ``connected`` is called for each connection to a server or a peer, ``reached`` for each to a server.
+    ``connected`` is called for each connection to a server or a peer, ``assumed`` instead where its handshake is
+    not told of (``Arrivals``), and ``reached`` for each server that is there.
     """
 
     def __init__(
@@ -106,6 +115,7 @@ class Ways:
         mechanism: Mechanism = PLAIN,
         hear: Callable[[list[bytes]], None],
         connected: Callable[[], None],
+        assumed: Callable[[], None] = lambda: None,
         reached: Callable[[], None] = lambda: None,
         opened: Callable[[str, str], None] = lambda _, __: None,
     ) -> None:
@@ -116,6 +126,7 @@ class Ways:
         self._mechanism = mechanism
         self._hear = hear
         self._connected = connected
+        self._assumed = assumed
         self._reached = reached
         self._opened = opened
         self._book = AddressBook(resolver or Resolver(), self._found)
@@ -175,10 +186,6 @@ class Ways:
                 if place in self._servers:
                     self._servers.pop(place).close(0)
 
-    def _server_connected(self) -> None:
-        self._reached()
-        self._connected()
-
     # --- from names to numbers
 
     def _places(self, wanted: Place, *, fresh: bool = False) -> list[Place]:
@@ -202,7 +209,9 @@ class Ways:
                     name=wanted[0],
                     mechanism=self._mechanism,
                     hear=self._hear,
-                    connected=self._server_connected,
+                    connected=self._connected,
+                    assumed=self._assumed,
+                    reached=self._reached,
                 )
                 self._opened(wanted[0], place[0])
 
@@ -216,6 +225,7 @@ class Ways:
                         self._peer_options,
                         self._settings.heartbeat,
                         connected=self._connected,
+                        assumed=None if self._mechanism.is_curve else self._assumed,
                     )
                     self._opened(uri, number)
 
