@@ -2,9 +2,10 @@
 
 from collections import Counter
 
+import msgspec
 import pytest
 from tests.cluster_seam.messages import Answer, Answerer, Question, answerers
-from tests.node.running import run
+from tests.node.running import eventually, run
 
 import framewire as fw
 from framewire.routing import Route
@@ -264,5 +265,31 @@ def test_order_is_kept_between_one_sender_and_one_receiver():
                 await cluster[0].hub.tell(Question(number))
             await cluster.settled()
             assert seen == list(range(200))
+
+    run(scenario())
+
+
+def test_a_broadcast_to_one_node_reaches_all_of_its_handlers_and_nobody_else():
+    @fw.message("seam.relay")
+    class Relay(msgspec.Struct):
+        pass
+
+    class Relays(fw.Actor):
+        @fw.handles(Relay)
+        async def relay(self, _, ctx):
+            await ctx.broadcast(Question(2), to_node=b"node-2")
+
+    async def scenario():
+        async with Cluster(3) as cluster:
+            here, there, first, second = await answerers(cluster, 0, 1, 2, 2)
+            await cluster[0].hub.broadcast(Question(1), to_node=b"node-2")
+            await cluster[1].host(Relays())
+            await cluster[1].hub.tell(Relay())
+            await eventually(lambda: len(first.messages) == len(second.messages) == 2)
+            await cluster[0].hub.broadcast(Question(3))
+            await eventually(lambda: len(first.messages) == len(second.messages) == 3)
+            await eventually(lambda: here.messages and there.messages)
+            assert len(here.messages) == len(there.messages) == 1
+            assert [message.receiver_node_identity for message in first.messages] == [b"node-2", b"node-2", b""]
 
     run(scenario())

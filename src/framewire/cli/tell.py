@@ -40,7 +40,7 @@ def tell(
     Example: framewire tell orders.cancel '{"number": 7}' --app shop.messages --rendezvous tcp://host:7400
     """
     if broadcast and node is not None:
-        raise click.UsageError("--broadcast and --node exclude each other: a broadcast goes to every node.")
+        raise click.UsageError("--broadcast and --node exclude each other: this command broadcasts to every node.")
     timeout = told["timeout"]
     sent = letter(message, payload, app)
 

@@ -88,8 +88,10 @@ class Context:
             passed.receiver, passed.receiver_node = to_actor, to_node
         await self._send(passed)
 
-    async def broadcast(self, payload: object) -> None:
-        """Send a message of this flow to every handler on every node. It carries no callback."""
+    async def broadcast(self, payload: object, *, to_node: bytes = b"") -> None:
+        """Send a message of this flow to every handler on every node, or of one node. It carries no callback."""
+        if not isinstance(to_node, bytes):
+            raise UsageError(f"to_node: {to_node!r} is not bytes; name a node as node.identity does: b'orders-1'")
         parcel = self._parcel
         self._cell.core.counters.sent += 1
         await self._send(
@@ -99,6 +101,7 @@ class Context:
                 correlation_id=parcel.correlation_id,
                 deadline=parcel.deadline,
                 distribution=Distribution.BROADCAST,
+                receiver_node=to_node,
                 routing=parcel.routing,
                 trace_options=parcel.trace_options,
             )

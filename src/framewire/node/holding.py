@@ -86,7 +86,8 @@ class Holding:
     def keep(self, parcel: Parcel) -> None:
         """Hold a parcel until somebody is found who handles it, or its grace is over."""
         settings = self._core.settings
-        if parcel.distribution == Distribution.BROADCAST and parcel.source:
+        here = parcel.receiver_node in (b"", self._core.identity)
+        if parcel.distribution == Distribution.BROADCAST and parcel.source and here:
             # The others have had it from its origin, and it is no failure of theirs that nobody is here any more.
             self._core.dead_letters.add(Reason.NO_ROUTE, "nobody here handles it any more", parcel)
             self._disown(parcel)
@@ -134,7 +135,9 @@ class Holding:
     def _disown(self, parcel: Parcel) -> None:
         """Let nobody send here what another node sent in vain; whoever believes otherwise has missed something."""
         if parcel.source and self._transport is not None and parcel.receiver_node in (b"", self._core.identity):
-            self._transport.withdraw([(Route(parcel.receiver), (parcel.message_id,))])
+            # A broadcast ignores its receiver, which may be a hub of this node that others have to know.
+            receiver = b"" if parcel.distribution == Distribution.BROADCAST else parcel.receiver
+            self._transport.withdraw([(Route(receiver), (parcel.message_id,))])
 
     def _grace_is_over(self, parcel: Parcel, held: float) -> None:
         self._timers.pop(id(parcel), None)

@@ -155,12 +155,13 @@ class MessageHub:
         payload: object,
         *,
         ttl: float | None = None,
+        to_node: bytes | None = None,
         trace: bool = False,
         correlation_id: bytes | None = None,
     ) -> None:
-        """Send a message to every handler on every node."""
+        """Send a message to every handler on every node, or to every handler of one node."""
         plan = self._plan_to_tell(payload)
-        parcel = self._parcel(plan, payload, self._core.now(), _lasting(ttl), None, None, trace, correlation_id)
+        parcel = self._parcel(plan, payload, self._core.now(), _lasting(ttl), to_node, None, trace, correlation_id)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         waiting = self._core.send(parcel)
         if waiting is not None:
@@ -182,6 +183,7 @@ class MessageHub:
         *types: type[T],
         timeout: float | None = None,  # noqa: ASYNC109 - see ask
         stop_after: int | None = None,
+        to_node: bytes | None = None,
         trace: bool = False,
         correlation_id: bytes | None = None,
     ) -> Gathered[T]:
@@ -190,7 +192,7 @@ class MessageHub:
             raise UsageError(f"stop_after: {stop_after!r}; at least one reply must be waited for")
         plan, limit = self._plan(payload, _wanted(types)), self._limit(timeout)
         now = self._core.now()
-        parcel = self._parcel(plan, payload, now, limit, None, None, trace, correlation_id)
+        parcel = self._parcel(plan, payload, now, limit, to_node, None, trace, correlation_id)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         opened = self._open
         opened.last_key = key = opened.last_key + 1

@@ -73,9 +73,10 @@ class Pending(msgspec.Struct, eq=False, weakref=True):
         parcel = self.parcel
         if parcel.receiver:
             return f"actor {parcel.receiver.hex()}"
+        every = "every handler" if parcel.distribution == Distribution.BROADCAST else ""
         if parcel.receiver_node:
-            return f"node {readable(parcel.receiver_node)}"
-        return "every handler" if parcel.distribution == Distribution.BROADCAST else "any handler"
+            return f"{every and f'{every} of '}node {readable(parcel.receiver_node)}"
+        return every or "any handler"
 
     def __await__(self) -> Generator[Any, None, Any]:
         if not self.done:

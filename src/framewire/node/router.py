@@ -130,7 +130,7 @@ class Router:
                     return self._take(route, parcel)
         elif parcel.receiver_node == self._core.identity:
             hub = self._hubs.get(parcel.receiver)
-            if hub is not None and not parcel.trace_options:
+            if hub is not None and not (parcel.trace_options or parcel.distribution):
                 return hub.accept(parcel)
         elif parcel.distribution == 0 and self.table.knows_node(parcel.receiver_node):
             route = Route(parcel.receiver, parcel.receiver_node)

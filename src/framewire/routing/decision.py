@@ -25,10 +25,12 @@ def routes_for(
 
     A route to another node may have an empty receiver: that node then decides.
     """
-    if distribution == Distribution.BROADCAST:
-        return _broadcast(table, message, from_network=from_network)
+    broadcast = distribution == Distribution.BROADCAST
     if receiver_node and receiver_node != here:
-        return (Route(receiver, receiver_node),) if table.knows_node(receiver_node) else ()
+        there = Route(b"" if broadcast else receiver, receiver_node)
+        return (there,) if table.knows_node(receiver_node) else ()
+    if broadcast:
+        return _broadcast(table, message, here_only=from_network or bool(receiver_node))
     if receiver:
         return _addressed(table, message, receiver, here_only=bool(receiver_node))
     if receiver_node:
@@ -48,9 +50,9 @@ def _addressed(table: RoutingTable, message: MessageId, receiver: bytes, *, here
     return ()
 
 
-def _broadcast(table: RoutingTable, message: MessageId, *, from_network: bool) -> tuple[Route, ...]:
+def _broadcast(table: RoutingTable, message: MessageId, *, here_only: bool) -> tuple[Route, ...]:
     routes = list(table.all_here(message))
-    if not from_network:
+    if not here_only:
         nodes = {route.node: None for route in table.all(message) if route.node}
         routes += [Route(b"", node) for node in nodes]
     return tuple(routes)
