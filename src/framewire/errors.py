@@ -4,7 +4,7 @@
     ├── WireError                     the peer's bytes are not a message
     ├── MessageError                  a message, or the answer to it, did not get through
     │   ├── RemoteError               a handler failed; type, text and traceback of its exception
-    │   ├── BadBody                   a body does not hold what its type says
+    │   ├── BadBody                   a body does not hold what its type says, or cannot be written for its receiver
     │   ├── BadSignature              the message is not from who it claims to be from
     │   ├── NoRoute                   nobody handles it
     │   ├── Expired (TimeoutError)    its time was over before the answer came
@@ -117,7 +117,7 @@ class RemoteError(MessageError):
 
 
 class BadBody(MessageError):  # noqa: N818 - these names read better where they are caught
-    """A body that is not what its message type says."""
+    """A body that is not what its message type says, or a message that cannot be written for its receiver."""
 
 
 class BadSignature(MessageError):  # noqa: N818

@@ -261,6 +261,56 @@ def test_a_v1_body_that_looks_like_a_format_frame_is_a_body():
     called(main)
 
 
+def single_callback(identity, version, body=b"\x81\xa4text\xa2hi"):
+    """A V1 request of the older kind: one callback, its identity and version where count and offset came to be."""
+    frames = encode(Message(b"test.question", b"1.0", b"", (body,), correlation_id=b"flow of V1"), 1)
+    frames[-4], frames[-5], frames[-6] = b"V1 hub", identity, version
+    return frames
+
+
+@pytest.mark.parametrize(
+    ("identity", "version", "reason"),
+    [
+        (b"test.answer", b"1.0", "bad_integer"),
+        (b"PONG", b"1.0", "bad_integer"),
+        (b"PONG", b"1.10", "bad_offset"),  # four bytes each, which are read as numbers that cannot be
+    ],
+)
+def test_a_request_with_a_single_callback_is_malformed_and_never_half_read(identity, version, reason):
+    async def main(front, actor, caller):
+        caller.socket.send_multipart(single_callback(identity, version))
+        await eventually(lambda: front.dead_letters.counts["malformed"] == 1)
+        [letter] = front.dead_letters
+        assert letter.detail.startswith(f"{reason}: callback_")
+        assert actor.asked == []
+
+    called(main)
+
+
+def test_a_message_of_the_older_kind_without_a_callback_is_handled():
+    async def main(_, actor, caller):
+        caller.socket.send_multipart(single_callback(b"", b""))
+        await eventually(lambda: actor.asked == ["hi"])
+
+    called(main)
+
+
+def test_the_source_of_a_v1_message_without_an_envelope_is_its_connection_and_not_its_body():
+    async def main(front, _, caller):
+        sources = []
+
+        @front.handler(Job)
+        async def take(_, ctx):
+            sources.append(ctx.source)
+
+        caller.send(b"test.job", body=b"\x80")
+        await eventually(lambda: sources)
+        assert sources[0] != b"\x80"
+        assert front._transport._connections.routing_id(sources[0]) is not None
+
+    called(main)
+
+
 def test_the_answer_to_a_caller_that_has_hung_up_is_a_dead_letter():
     async def main(front, _, caller):
         gone = []

@@ -136,6 +136,21 @@ def test_lists_pairs_and_tables_are_read_from_files_and_from_variables(here):
     assert found["capture.bodies"] == 64
 
 
+def test_v1_nodes_are_read_from_files_and_from_variables(here):
+    told = {"tcp://a:1": ["orders.place", "orders.cancel 2.0"], "tcp://b:2": ["orders.place"]}
+    listed = '"tcp://a:1" = ["orders.place", "orders.cancel 2.0"]\n"tcp://b:2" = ["orders.place"]\n'
+    here(f"[cluster.v1_nodes]\n{listed}")
+    assert load(environ={}).node_options() == {"v1_nodes": told}
+    text = "tcp://a:1=orders.place|orders.cancel 2.0,tcp://b:2=orders.place"
+    found = load(environ={"FRAMEWIRE_CLUSTER_V1_NODES": text})
+    assert found.node_options() == {"v1_nodes": told}
+    assert as_told(told) == text
+    here('[cluster.v1_nodes]\n"tcp://a:1" = ["orders.place beta"]\n')
+    assert "cluster.v1_nodes: tcp://a:1: version: b'beta' is neither N nor N.0" in problems()[0]
+    here('[cluster.v1_nodes]\n"tcp://a:1" = "orders.place"\n')
+    assert "a table of addresses" in problems()[0]
+
+
 def test_what_a_node_is_told_it_takes(here):
     here('[node]\nidentity = "me"\ntimeout = 5\nworkers = 0\n[cluster]\nheartbeat = 0.5\n')
     node = fw.Node(signals=False, **load(environ={}).node_options())

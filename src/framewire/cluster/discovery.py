@@ -24,6 +24,7 @@ from framewire.cluster.addresses import can_connect
 from framewire.cluster.announcing import Announcer
 from framewire.cluster.namesakes import Namesakes
 from framewire.cluster.settings import ClusterSettings
+from framewire.cluster.v1_messages import v1_name
 from framewire.errors import BadSignature, WireError
 from framewire.node.deadletters import Reason
 from framewire.node.transport import Port, Registration
@@ -285,7 +286,7 @@ class Discovery:
 
     def _unregistered(self, said: Any, domain: str) -> Iterator[None]:
         node: bytes = said.node_identity
-        if node == self._port.identity:
+        if node == self._port.identity or any(node == v1_name(uri) for uri in self._settings.v1_nodes):
             return
         signed = self._is_signed(domain)
         grace = service.seconds(said.grace) if said.HasField("grace") else None

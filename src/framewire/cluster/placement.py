@@ -55,6 +55,9 @@ async def place(settings: ClusterSettings, resolver: Resolver) -> Placement:
     if bind is not None and not open_ended and not any(is_loopback(uri) for uri in places if uri):
         return Placement(bind, None, ())
     uris = _targets(settings)
+    if not uris and bind is None:
+        # V1 nodes need not reach this node, but some answer over connections of their own.
+        return await _place_by_v1_nodes(settings, resolver)
     numbers = await _looked_up(uris, resolver, START_S)
     servers = tuple((uri, numbers.get(uri, ())) for uri in uris)
     targets = [number for _, found in servers for number in found if not is_loopback(number)]
@@ -72,6 +75,17 @@ async def place(settings: ClusterSettings, resolver: Resolver) -> Placement:
     if "0.0.0.0" in bind:  # noqa: S104 - told apart
         targets = [number for number in targets if "[" not in number]
     return Placement(bind, _source(targets, unknown), servers)
+
+
+async def _place_by_v1_nodes(settings: ClusterSettings, resolver: Resolver) -> Placement:
+    uris = [uri for uri in settings.v1_nodes if tcp_parts(uri) is not None]
+    numbers = await _looked_up(uris, resolver, START_S)
+    targets = [number for found in numbers.values() for number in found if not is_loopback(number)]
+    unknown = [uri for uri in uris if not numbers.get(uri)]
+    if not targets and not unknown:
+        return Placement(LOOPBACK, None, ())
+    host = _source(targets, unknown)
+    return Placement(f"tcp://{host}:*", host, ())
 
 
 def check_advertised(advertised: Iterable[str], servers: Iterable[tuple[str, tuple[str, ...]]]) -> None:

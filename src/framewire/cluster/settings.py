@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import get_args
 
 from framewire.cluster.addresses import can_bind, can_connect
-from framewire.errors import ConfigError
+from framewire.cluster.v1_messages import V1Message, v1_handled
+from framewire.errors import ConfigError, UsageError
 from framewire.node.mailbox import Overflow
 from framewire.security.curve import Curve
 
@@ -54,6 +55,9 @@ class ClusterSettings:
     """The format that is written, 4 or 5, except to peers that are known to write an older one. All are read."""
     versions: Mapping[bytes, int] = field(default_factory=dict)
     """The numbers of those message versions in V1 that are neither N nor N.0."""
+    v1_nodes: Mapping[str, Sequence[V1Message]] = field(default_factory=dict)
+    """Nodes that know nothing but V1, by address, each with the messages that it handles: a text such as
+    ``orders.place`` or ``orders.place 2.0``, or a message class."""
     curve: Curve | None = None
     """The keys of CURVE: with them, nobody gets anywhere whose key is not allowed."""
     open: bool = True
@@ -72,8 +76,21 @@ class ClusterSettings:
         ]
         problems += [f"rendezvous: {server!r}; {_PLACE}" for server in self.rendezvous if not _is_server(server)]
         problems += [f"peers: {uri!r}; {_PLACE}" for uri in self.peers if not can_connect(uri)]
+        if not problems:
+            problems += self._v1_problems()
         if problems:
             raise ConfigError("cluster settings", problems)
+
+    def _v1_problems(self) -> Iterator[str]:
+        if self.v1_nodes and self.curve is not None:
+            yield "v1_nodes: V1 nodes have no CURVE, so messages would leave in the clear; leave out one of the two"
+        for uri, messages in self.v1_nodes.items():
+            if not can_connect(uri):
+                yield f"v1_nodes: {uri!r}; {_PLACE}"
+            try:
+                v1_handled(messages, self.versions)
+            except UsageError as problem:
+                yield f"v1_nodes: {uri}: {problem}"
 
     @property
     def believes_unsigned(self) -> bool:
@@ -140,5 +157,10 @@ _RULES: tuple[tuple[str, str, Callable[[object], bool]], ...] = (
     ("curve", "a Curve with key, cluster and allowed, or None", lambda value: isinstance(value, Curve | None)),
     ("open", "true or false", lambda value: isinstance(value, bool)),
     ("peer_rate", "a whole number of messages, at least 1, or None", _or_none(_count(1))),
+    (
+        "v1_nodes",
+        "a mapping of addresses to lists of messages",
+        lambda value: isinstance(value, Mapping),
+    ),
     ("versions", "a mapping of V1 versions, as bytes, to numbers of 16 bits", _numbers),
 )

@@ -166,9 +166,9 @@ class Reader:
             self._again.cancel()
         self._again = self._loop.call_soon(self.drain)
 
-    def close(self) -> None:
-        """Read no more, and close the socket."""
+    def close(self, linger: int = 0) -> None:
+        """Read no more, and close the socket; what was sent has so many milliseconds to get out."""
         self._loop.remove_reader(self._descriptor)
         if self._again is not None:
             self._again.cancel()
-        self._socket.close(0)
+        self._socket.close(linger)

@@ -30,6 +30,7 @@ from framewire.cluster.server_way import Arrivals
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import Reader, bind_first, make_socket
 from framewire.cluster.strangers import Strangers
+from framewire.cluster.v1_nodes import V1Nodes
 from framewire.cluster.vigil import vigil_at
 from framewire.cluster.ways import Ways
 from framewire.errors import (
@@ -105,6 +106,7 @@ class SocketTransport:
         self._unsure: set[bytes] = set()
         """Peers that nobody vouches for, where others sign: what belongs to a signed domain is not sent to them."""
         self._met: dict[bytes, None] = {}
+        self._v1_nodes: V1Nodes | None = None
         self._formats = Formats(settings.wire_version)
         self._connections = ConnectionNames()
         self._names = self._connections.known
@@ -261,6 +263,18 @@ class SocketTransport:
         if settings.peer_rate is not None:
             self._admit = Intake(settings.peer_rate, port, self._take_named, self._loop.time).take
             take_run = None
+        if settings.v1_nodes:
+            self._v1_nodes = V1Nodes(
+                context,
+                settings,
+                port,
+                resolver=self._resolver,
+                now=self._loop.time,
+                take=self._admit,
+                undelivered=port.undelivered,
+                refused=lambda name, count: port.refused(name, Reason.OVERSIZED, self._too_large, count=count),
+                domain_of=self._domain_of,
+            )
         self._handshakes = Arrivals(front, lambda: None, port.turned_away) if mechanism.is_curve else None
         self._keep_vigil = vigil_at(int(front.getsockopt(zmq.FD)), settings.vigil)
         self._front = Reader(
@@ -278,12 +292,16 @@ class SocketTransport:
         if self._port.awaited == 1:
             self._keep_vigil()
 
-    def _oversized(self, offenders: Counter[bytes]) -> None:
+    @property
+    def _too_large(self) -> str:
         settings = self._settings
-        detail = f"more than {settings.max_frames} frames (max_frames) or {settings.max_message_bytes} bytes"
+        most = f"{settings.max_frames} frames (max_frames) or {settings.max_message_bytes} bytes"
+        return f"more than {most} (max_message_bytes)"
+
+    def _oversized(self, offenders: Counter[bytes]) -> None:
         for connection, count in offenders.items():
             peer = connection and self._connections.name(connection)
-            self._port.refused(peer, Reason.OVERSIZED, f"{detail} (max_message_bytes)", count=count)
+            self._port.refused(peer, Reason.OVERSIZED, self._too_large, count=count)
 
     def _without_memory(self, count: int) -> None:
         self._port.refused(b"", Reason.UNREAD, "there was no memory to receive it", count=count)
@@ -296,12 +314,16 @@ class SocketTransport:
 
     def uri_of(self, peer: bytes) -> str:
         """Where a peer is reached; empty where that is not known."""
+        if self._v1_nodes is not None and peer in self._v1_nodes:
+            return self._v1_nodes.uri_of(peer)
         return self._places.get(peer, ("", ""))[0]
 
     @property
     def traffic(self) -> Mapping[bytes, Traffic]:
         """What went to each peer."""
-        return self._links.traffic if self._context is not None else {}
+        if self._context is None:
+            return {}
+        return {**self._links.traffic, **(self._v1_nodes.traffic if self._v1_nodes is not None else {})}
 
     # --- what the node asks for
 
@@ -313,6 +335,8 @@ class SocketTransport:
             self._discovery.use_keys(keyring)
             unsure = (peer for peer in self._places if not self._discovery.is_vouched(peer))
             self._unsure = set(unsure if _signs(keyring) else ())
+            if self._v1_nodes is not None:
+                self._v1_nodes.register()
 
     def send(self, peer: bytes, frames: list[bytes]) -> Room | None:
         if self._context is None:
@@ -320,6 +344,8 @@ class SocketTransport:
         if self._unsure and peer in self._unsure and self._is_signed(frames[-6]):
             known = f"node {readable(peer)} is known only by what nobody signed"
             raise BadSignature(f"{known}: messages of signed domains are not sent to it")
+        if self._v1_nodes is not None and peer in self._v1_nodes:
+            return self._v1_nodes.send(peer, frames)
         formats = self._formats
         frames[-1] = formats.others.get(peer, formats.usual)
         return self._links.send(peer, frames)
@@ -362,6 +388,8 @@ class SocketTransport:
         self._front.close()
         self._liveness.stop()
         self._links.close(_LINGER)
+        if self._v1_nodes is not None:
+            self._v1_nodes.close(_LINGER)
         self._ways.close(_LINGER)
         self._dismiss_doorkeeper()
         await asyncio.to_thread(context.term)
@@ -390,6 +418,9 @@ class SocketTransport:
 
     def _send_back(self, frames: list[bytes]) -> None:
         """Send a message over the connection that its first frame names."""
+        if self._v1_nodes is not None and frames[0] in self._v1_nodes:
+            self._v1_nodes.send_back(frames[0], frames)
+            return
         routing_id = self._connections.routing_id(frames[0])
         if routing_id is None:
             raise Unreachable("the connection of a V1 caller is not known any more; it must ask again")
@@ -453,7 +484,9 @@ class SocketTransport:
         if message.wire_version != 1:
             return frames
         try:
-            return encode(self._guests.upgraded(message, frames[0]))
+            answer = None if self._v1_nodes is None else self._v1_nodes.answer(message)
+            raised = self._guests.upgraded(message, frames[0]) if answer is None else answer
+            return encode(raised.replace(socket_identity=frames[0]))
         except UsageError as problem:
             self._port.undelivered(frames, NoRoute(f"it cannot be brought up from V1: {problem}"))
             return []
@@ -484,6 +517,7 @@ class SocketTransport:
         self._announcer.ask_node(self._identity)
 
     def _learned(self, peer: bytes, uri: str, health_uri: str, interval: float, signed: bool) -> None:
+        self._check_name(peer)
         known = self._places.get(peer)
         if known is None and len(self._places) >= _MOST_PEERS and not (signed and self._unsure):
             raise ValueError(f"there are {_MOST_PEERS} other nodes already")
@@ -506,6 +540,11 @@ class SocketTransport:
         if health_uri:
             self._liveness.watch(peer, health_uri, interval, signed=signed)
 
+    def _check_name(self, peer: bytes) -> None:
+        """Raise ``ValueError`` where a node calls itself as this one calls a V1 node."""
+        if self._v1_nodes is not None and peer in self._v1_nodes:
+            raise ValueError(f"{readable(peer)!r} is a V1 node of this node's configuration")
+
     def _meet(self, frames: list[bytes]) -> None:
         """Find the way back to a node that waits for an answer and has not been heard of: its message tells it."""
         signed = self._is_signed(frames[-6])
@@ -518,6 +557,8 @@ class SocketTransport:
         except (WireError, BadSignature):
             return  # the node will say so
         asker = message.callback_receiver_node_identity
+        if self._v1_nodes is not None and asker in self._v1_nodes:
+            return
         uri = next((router.uri for router in message.routing if router.identity == asker), "")
         if asker == self._port.identity or not can_connect(uri):
             return
@@ -544,6 +585,9 @@ class SocketTransport:
             self._announcer.ask_node(asker)
             if len(self._met) > _MAX_MET:
                 self._gone(next(iter(self._met)), "others have asked since")
+
+    def _domain_of(self, identity: bytes) -> str:
+        return "" if self._keyring is None else self._keyring.domain_of(identity)
 
     def _is_signed(self, identity: bytes) -> bool:
         """Return whether a message belongs to a domain whose messages are signed."""

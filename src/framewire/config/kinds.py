@@ -27,6 +27,7 @@ __all__ = [
     "LISTEN",
     "SERVERS",
     "SHARE",
+    "V1_NODES",
     "VERSIONS",
     "Kind",
     "choice",
@@ -143,6 +144,18 @@ def _versions(told: str) -> dict[str, int]:
     return {name.strip(): int(number) for name, _, number in pairs}
 
 
+def _v1_nodes(told: str) -> dict[str, list[str]]:
+    pairs = [part.partition("=") for part in told.split(",") if part.strip()]
+    return {uri.strip(): [name.strip() for name in names.split("|")] for uri, _, names in pairs}
+
+
+def _is_v1_nodes(value: object) -> bool:
+    return isinstance(value, dict) and all(
+        can_connect(uri) and isinstance(names, list) and names and all(isinstance(name, str) for name in names)
+        for uri, names in value.items()
+    )
+
+
 def _curve(told: str) -> dict[str, str]:
     return {name.strip(): path.strip() for name, _, path in (part.partition("=") for part in told.split(","))}
 
@@ -180,6 +193,12 @@ BODIES = Kind(
     "keep, drop, or a number of bytes",
     _bodies,
     lambda value: value in ("keep", "drop") if isinstance(value, str) else _is_whole(value) and value >= 0,
+)
+V1_NODES = Kind(
+    "a table of addresses, each with a list of messages such as orders.place or orders.place 2.0; in a variable, "
+    "tcp://host:7000=orders.place|orders.cancel 2.0,tcp://…=…",
+    _v1_nodes,
+    _is_v1_nodes,
 )
 VERSIONS = Kind(
     "a table of V1 versions with their numbers from 0 to 65535; in a variable, 1.a=3,1.b=4",

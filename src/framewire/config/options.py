@@ -23,6 +23,7 @@ from framewire.config.kinds import (
     LISTEN,
     SERVERS,
     SHARE,
+    V1_NODES,
     VERSIONS,
     Kind,
     choice,
@@ -188,6 +189,11 @@ TABLES = (
             ),
             ("peer_rate", or_never(whole(1)), "Messages that are taken from one connection in a second."),
             ("versions", VERSIONS, "The numbers of message versions in V1 that are neither N nor N.0."),
+            (
+                "v1_nodes",
+                V1_NODES,
+                "Nodes that know nothing but V1, and what they handle; see joining-kino.md.",
+            ),
         ),
     ),
     Table(

@@ -40,7 +40,8 @@ def as_told(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode(errors="backslashreplace")
     if isinstance(value, dict):
-        return ",".join(f"{as_told(name)}={as_told(number)}" for name, number in value.items())
+        listed = {name: "|".join(told) if isinstance(told, list) else told for name, told in value.items()}
+        return ",".join(f"{as_told(name)}={as_told(told)}" for name, told in listed.items())
     if isinstance(value, list | tuple):
         return ",".join("|".join(one) if isinstance(one, list | tuple) else as_told(one) for one in value)
     return str(value)
