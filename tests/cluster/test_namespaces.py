@@ -201,6 +201,30 @@ def test_static_peers_know_each_other_again_after_a_cable_was_pulled():
         made.observe(main, peers=[made.addresses["a"]])
 
 
+def test_a_v1_node_whose_cable_is_pulled_is_gone_though_it_gives_no_sign_of_life():
+    """A framewire node stands for it, which to a peer that writes V1 is a V1 node."""
+
+    async def main(uri, address):
+        told = {"heartbeat": HEARTBEAT, "misses": MISSES, "bind": f"tcp://{address}:*", "stop_timeout": 0}
+        async with fw.Node(signals=False, v1_nodes={uri: [Who, Never]}, **told) as node:
+            await eventually(lambda: node._router.table.nodes, SOON)
+            assert (await node.hub.ask(Who(), Name, timeout=SOON)).name == "a"
+            asking = [node.hub.start(Never(), Name, timeout=60) for _ in range(2)]
+            await eventually(lambda: node._transport.traffic[f"V1 {uri}".encode()].sent == 3)
+            made.net.cut("a")
+            await eventually(lambda: all(promise.done for promise in asking), 2 * SOON)
+            for promise in asking:
+                with pytest.raises(fw.Unreachable, match="is gone"):
+                    promise.result()
+            made.net.heal("a")
+            await eventually(lambda: node._router.table.nodes, 2 * SOON)
+            assert (await node.hub.ask(Who(), Name, timeout=SOON)).name == "a"
+
+    with hosts(names="a", servers=()) as made:
+        made.node("a")
+        made.net.run("observer", main(made.addresses["a"], made.at["observer"]))
+
+
 async def numbered(observer, there, begin, until):
     """Tell a node one number after the other until a moment; which those were that left."""
     sent = []
