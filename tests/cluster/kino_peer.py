@@ -256,6 +256,7 @@ class KinoNode:
     def _sent(self, node, letter):
         sent = Letter(**{**vars(letter), "hops": letter.hops + 1})
         sent.routes = [*letter.routes, (self.uri.encode(), self.identity)]
+        # Lists are read bottom-up and written top-down: this node is now entry 0, and what came is reversed.
         try:
             self._back.send_multipart(sent.frames(node), zmq.NOBLOCK)
         except zmq.ZMQError:

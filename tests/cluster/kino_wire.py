@@ -27,6 +27,7 @@ class Letter:
     routes: list = field(default_factory=list)
     hops: int = 0
     ttl: int = 0
+    trace: int = 0
 
     def frames(self, socket_id=b""):
         points, routes = len(self.points), len(self.routes)
@@ -48,7 +49,7 @@ class Letter:
             b"",
             b"\x01\x00",
             self.identity,
-            struct.pack("<4H", 0, self.distribution, 0, 0),
+            struct.pack("<4H", self.trace, self.distribution, 0, 0),
             self.correlation,
             struct.pack("<q", self.ttl),
             struct.pack("<4H", 18 + 3 * points + 2 * routes, 1, 0, 0),
@@ -79,6 +80,7 @@ class Letter:
             [(at(first_route + number * step + 1), at(first_route + number * step)) for number in range(routes)],
             hops,
             struct.unpack("<q", at(3)[:8])[0],
+            lanes(5)[0],
         )
 
 

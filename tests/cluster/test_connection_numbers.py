@@ -16,7 +16,7 @@ from tests.node.running import eventually, run
 
 import framewire as fw
 from framewire.cluster.connections import ConnectionNames
-from framewire.wire import Message, RouterAddress
+from framewire.wire import Message
 
 AT_ONCE = 128
 
@@ -120,7 +120,6 @@ def asked_by(connection):
             Message(
                 b"test.question",
                 body_frames=(b"\x81\xa4text\xa0",),
-                routing=(RouterAddress("tcp://127.0.0.1:9", b"somebody"),),
                 hops=1,
             )
         )

@@ -47,7 +47,7 @@ def test_a_node_writes_the_format_that_it_is_told_to(wire_version, written):
             await acquainted(one, two)
             seen = wiretapped(two)
             assert (await one.hub.ask(Question(), Answer)).text == "two"
-            assert seen == {b"test.question": written}
+            assert seen == {b"KINO.PING": written, b"test.question": written}, "it introduces itself first"
 
     run(served(main))
 
@@ -62,7 +62,8 @@ def test_a_peer_that_is_known_to_write_v4_is_answered_in_v4_and_others_are_not()
             to_old, to_new = wiretapped(old), wiretapped(new)
             assert (await old.hub.ask(Question(), Answer)).text == "one"
             assert (await new.hub.ask(Question(), Answer)).text == "one"
-            assert (to_old, to_new) == ({b"test.answer": V4}, {b"test.answer": V5})
+            assert to_old == {b"KINO.PING": V4, b"test.answer": V4}
+            assert to_new == {b"KINO.PING": V5, b"test.answer": V5}
 
     run(served(main))
 
@@ -88,8 +89,8 @@ def test_a_peer_is_answered_with_the_very_format_frame_that_it_writes():
             one._transport._note_format(two.identity, V5_INT)
             seen = wiretapped(two)
             await one.hub.tell(Question(), to_node=two.identity)
-            await eventually(lambda: seen)
-            assert seen == {b"test.question": V5_INT}
+            await eventually(lambda: b"test.question" in seen)
+            assert seen == {b"KINO.PING": V5_INT, b"test.question": V5_INT}
             one._transport._note_format(two.identity, V5)
             await one.hub.tell(Job(), to_node=two.identity)
             await eventually(lambda: b"test.job" in seen)

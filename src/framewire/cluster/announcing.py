@@ -173,6 +173,7 @@ class Announcer:
                 routes=routes,
                 health=health,
                 gone=gone,
+                introduces=True,
             )
             gone = ()
             self._say(message, [domain])

@@ -62,7 +62,8 @@ _OF_EACH_NODE = frozenset(
 class Discovery:
     """Applies service messages. ``servers`` are those to talk to from now on, ``leader`` is one more.
 
-    ``spoke`` is called with a node that told of itself, and the last frame in which it did.
+    ``spoke`` is called with a node that told of itself, and the last frame in which it did; ``announced`` with a
+    node, and whether it introduces itself on the connections that it makes.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Discovery:
         *,
         keyring: KeyRing | None,
         learned: Callable[[bytes, str, str, float, bool], None],
+        announced: Callable[[bytes, bool], None],
         knows: Callable[[bytes], bool],
         spoke: Callable[[bytes, bytes], None],
         left: Callable[[bytes], None],
@@ -87,6 +89,7 @@ class Discovery:
         self._namesakes = namesakes
         self._keyring = keyring
         self._learned = learned
+        self._announced = announced
         self._knows = knows
         self._spoke = spoke
         self._left = left
@@ -232,6 +235,8 @@ class Discovery:
             if not self._settings.believes_unsigned:
                 raise self._closed(f"node {readable(node)}", domain)
             self._learned(node, said.uri, health, interval, False)
+        if signed or node not in self._vouched:
+            self._announced(node, bool(said.introduces))
         self._port.peer_registered(node, ())
         if signed or node not in self._vouched:
             for start in range(0, len(said.gone), _SLICE_ROUTES):

@@ -70,6 +70,7 @@ class _Link:
         "dropped",
         "gathered",
         "identity",
+        "introduced",
         "queue",
         "queued_bytes",
         "sent",
@@ -99,6 +100,8 @@ class _Link:
         self.queued_bytes = 0
         """Bytes of those messages that are queued beyond the limit of the queue."""
         self.silent_since: float | None = None
+        self.introduced = False
+        """Whether the peer was told on this connection which node makes it, or need not be."""
         self.tries = 0
         self.timer: asyncio.TimerHandle | None = None
         self.gathered: list[list[bytes]] = []
@@ -124,10 +127,13 @@ class Links:
         allows: Callable[[bytes, str], bool] = lambda _, __: True,
         turn: Callable[[int], None] = lambda _: None,
         alone: Callable[[], None] = lambda: None,
+        introduction: Callable[[bytes], list[bytes] | None] = lambda _: None,
         max_queued: int | None = None,
         max_queued_bytes: int = 256 * 1024 * 1024,
     ) -> None:
         """``max_queued`` messages may wait for one peer in all, and ``max_queued_bytes`` of those beyond its queue.
+
+        ``introduction`` gives what is said first on each connection to a peer; None for nothing.
 
         ``turn`` is called whenever the event loop has come round, with how many messages left together.
 
@@ -140,6 +146,7 @@ class Links:
         self._undelivered = undelivered
         self._told = turn
         self._was_alone = alone
+        self._introduction = introduction
         self._allows = allows
         self._context = context
         self._options: dict[str, int | bytes] = {
@@ -249,13 +256,33 @@ class Links:
             self._flush(link)
         return None
 
+    def introduce(self, identity: bytes) -> None:
+        """Say to a peer, before the next message, which node this is: it has only now announced what it knows."""
+        link = self._links.get(identity)
+        if link is not None:
+            link.introduced = False
+
+    def _introduce(self, link: _Link) -> bool:
+        """Say first on a connection which node makes it; whether messages may follow. ``OSError`` if it is gone."""
+        frames = self._introduction(link.identity)
+        if frames is not None:
+            try:
+                if not link.channel.send(frames):
+                    return False
+            except OSError as problem:
+                if problem.errno == errno.EHOSTUNREACH:
+                    raise
+        link.introduced = True
+        return True
+
     def _sent(self, link: _Link, frames: list[bytes]) -> bool:
         try:
-            sent = link.channel.send(frames)
+            sent = (link.introduced or self._introduce(link)) and link.channel.send(frames)
         except OSError as problem:
             if problem.errno != errno.EHOSTUNREACH:
                 link.dropped += 1
                 raise self._refusal(link, frames, problem) from None
+            link.introduced = False
             return False
         if sent:
             link.silent_since = None
@@ -349,6 +376,7 @@ class Links:
 
     def _changed(self, link: _Link) -> None:
         link.socket.getsockopt(zmq.EVENTS)  # takes note of what the descriptor told, or it would tell it again
+        link.introduced = False  # it may be another connection
         if link.queue or link.gathered:
             self._flush(link)
 
@@ -389,10 +417,13 @@ class Links:
                 link.dropped += 1
                 continue
             try:
+                if not (link.introduced or self._introduce(link)):
+                    return False
                 sent = link.channel.send_many(batch)
                 link.sent += sent
             except OSError as problem:
                 if problem.errno == errno.EHOSTUNREACH:
+                    link.introduced = False
                     if link.silent_since is None:
                         link.silent_since = self._loop.time()
                     return False
@@ -415,6 +446,8 @@ class Links:
     def _all_sent(self, link: _Link, gathered: list[list[bytes]]) -> bool:
         """Send what was gathered; what does not pass at once stays in the list, and tells why when tried again."""
         with contextlib.suppress(OSError):
+            if not (link.introduced or self._introduce(link)):
+                return False
             sent = link.channel.send_many(gathered)
             link.sent += sent
             del gathered[:sent]

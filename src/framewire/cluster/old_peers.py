@@ -13,10 +13,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from framewire.errors import BadBody, UsageError, WireError
-from framewire.wire import Message, MessageId, decode, encode, upgrade
+from framewire.errors import BadBody, UsageError
+from framewire.wire import Message, MessageId, encode, upgrade
 
-__all__ = ["V5", "Formats", "Guests", "sender_of"]
+__all__ = ["V5", "Formats", "Guests"]
 
 _TICKS_PER_MILLISECOND = 10_000
 _MOST = 10_000
@@ -51,15 +51,6 @@ class Formats:
 
     def forget(self, peer: bytes) -> None:
         self.others.pop(peer, None)
-
-
-def sender_of(frames: list[bytes]) -> bytes:
-    """The node that a message comes from, as far as it tells."""
-    try:
-        message = decode(frames)
-    except WireError:
-        return b""
-    return message.routing[-1].identity if message.routing else message.callback_receiver_node_identity
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ __all__ = [
     "HEARTBEAT",
     "INTERNAL_ROUTES",
     "MESSAGE_ROUTES",
+    "NO_FLOW",
     "PING",
     "PONG",
     "REGISTER_EXTERNAL_ROUTE",
@@ -80,6 +81,7 @@ _BODIES: dict[str, tuple[tuple[str, int, str], ...]] = {
         ("routes", 3, "[RouteRegistration]"),
         ("health", 4, "Health"),
         ("gone", 100, "[bytes]"),  # ours, too
+        ("introduces", 101, "bool"),  # ours: it says who it is on each connection that it makes (senders.py)
     ),
     "KINO.UNREGMSGROUTE": (
         ("uri", 1, "string"),

@@ -19,13 +19,14 @@ from framewire.cluster.intake import Intake
 from framewire.cluster.links import Links, Traffic
 from framewire.cluster.liveness import Liveness
 from framewire.cluster.namesakes import Namesakes
-from framewire.cluster.old_peers import V5, Formats, Guests, sender_of
+from framewire.cluster.old_peers import V5, Formats, Guests
 from framewire.cluster.open_paths import OpenPaths
 from framewire.cluster.pace import make_context
 from framewire.cluster.parting import LastCalls, Partings
 from framewire.cluster.placement import Placement, check_advertised, place
 from framewire.cluster.resolver import Resolver
 from framewire.cluster.returning import Returning
+from framewire.cluster.senders import Senders
 from framewire.cluster.server_way import Arrivals
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import Reader, bind_first, make_socket
@@ -48,7 +49,7 @@ from framewire.node.deadletters import Reason
 from framewire.node.mailbox import Room
 from framewire.node.transport import Port, Registration
 from framewire.security import KeyRing
-from framewire.wire import MessageId, decode, encode
+from framewire.wire import MessageId, RouterAddress, decode, encode
 from framewire.wire.message import readable
 
 __all__ = ["SocketTransport"]
@@ -172,6 +173,7 @@ class SocketTransport:
         )
         bound = bind_first(front, candidates(self._paths.settle(placement.bind)))
         self.uri = reachable(bound, settings.advertise, placement.host)
+        self._senders = Senders(RouterAddress(self.uri, port.identity))
         advertised = any_port(settings.advertise) if settings.advertise else None
         self._liveness = Liveness(
             context,
@@ -215,6 +217,7 @@ class SocketTransport:
             alone=self._await_answer,
             max_queued=port.max_queued,
             max_queued_bytes=port.max_queued_bytes,
+            introduction=self._introduction,
         )
         self._announcer = Announcer(
             settings,
@@ -246,6 +249,7 @@ class SocketTransport:
             self._namesakes,
             keyring=self._keyring,
             learned=self._learned,
+            announced=self._announced,
             knows=self._places.__contains__,
             spoke=self._note_format,
             left=self._left,
@@ -447,13 +451,15 @@ class SocketTransport:
         if len(frames) < 17:
             self._receive(frames[0], frames)  # no message at all, and the node will say so
         elif frames[-6] in _SERVICE:
+            if frames[-6] == service.PING.identity:
+                self._senders.introduced(frames[0], frames)
             self._hear(frames, straight=True)
         else:
             asker = frames[-17]
             if asker and (asker not in self._places or asker in self._unsure) and asker != self._identity:
                 self._meet(frames)
             if frames[-1] != V5:
-                sender = sender_of(frames)
+                sender = self._sender_of(frames)
                 if not self._discovery.is_vouched(sender):
                     self._note_format(sender, frames[-1])
             self._receive(frames[0], frames)
@@ -490,6 +496,19 @@ class SocketTransport:
         except UsageError as problem:
             self._port.undelivered(frames, NoRoute(f"it cannot be brought up from V1: {problem}"))
             return []
+
+    def sender(self, peer: bytes, routing: tuple[RouterAddress, ...]) -> RouterAddress:
+        return self._senders.sender(peer, routing)
+
+    def _sender_of(self, frames: list[bytes]) -> bytes:
+        """Return the node that a message comes from, as far as it tells."""
+        try:
+            message = decode(frames)
+        except WireError:
+            return b""
+        if not message.routing:
+            return message.callback_receiver_node_identity
+        return self._port.sender_of(frames[0], message.routing)
 
     def _note_format(self, peer: bytes, last: bytes) -> None:
         if last == V5 or peer in self._places:
@@ -544,6 +563,16 @@ class SocketTransport:
         """Raise ``ValueError`` where a node calls itself as this one calls a V1 node."""
         if self._v1_nodes is not None and peer in self._v1_nodes:
             raise ValueError(f"{readable(peer)!r} is a V1 node of this node's configuration")
+
+    def _announced(self, peer: bytes, introduces: bool) -> None:
+        if self._senders.announced(peer, introduces=introduces):
+            self._links.introduce(peer)
+
+    def _introduction(self, peer: bytes) -> list[bytes] | None:
+        frames = self._senders.introduction(peer)
+        if frames is not None:
+            frames[-1] = self._formats.of(peer)
+        return frames
 
     def _meet(self, frames: list[bytes]) -> None:
         """Find the way back to a node that waits for an answer and has not been heard of: its message tells it."""
@@ -642,6 +671,7 @@ class SocketTransport:
         self._formats.forget(peer)
         self._announcer.forget(peer)
         self._discovery.forget(peer)
+        self._senders.forget(peer)
         self._links.forget(peer, why)
 
 

@@ -23,7 +23,7 @@ class Admission:
 
     def __init__(self, core: Core) -> None:
         self._core = core
-        self.familiar = Familiar(core.replays)
+        self.familiar = Familiar(core.identity, core.replays)
         """The kinds of messages that were let in before; what is of one of them need not be taken apart."""
 
     def taken_apart(self, peer: bytes, frames: list[bytes]) -> Parcel | None:
@@ -37,12 +37,13 @@ class Admission:
             self.refuse(peer, Reason.MALFORMED, str(problem), frames)
             return None
         if core.tap is not None:
-            core.tap.received(message.routing[-1].identity if message.routing else frames[0], frames)
+            core.tap.received(core.sender_of(peer, message.routing), frames)
         parcel = Parcel.from_message(message, core.now(), peer, frames)
         if not self._is_genuine(message, parcel):
             return None
         if parcel.trace_options & TraceOptions.ROUTING:
-            core.trace.step("received", parcel.message_id, parcel.correlation_id, f"from node {readable(peer)}")
+            sender = readable(core.sender_of(peer, message.routing))
+            core.trace.step("received", parcel.message_id, parcel.correlation_id, f"from node {sender}")
         if parcel.hops > core.settings.max_hops:
             core.undeliverable(parcel, Reason.UNREACHABLE, Unreachable(f"went in circles for {parcel.hops} hops"))
             return None

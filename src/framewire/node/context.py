@@ -66,8 +66,13 @@ class Context:
 
     @property
     def source(self) -> bytes:
-        """The node that the message came from; empty for this one."""
-        return self._parcel.source
+        """The identity of the node that sent the message here; empty for this node.
+
+        It is what the message says of itself, and no proof. A message that names no router, as V1 callers send, has
+        a name of its connection instead.
+        """
+        parcel = self._parcel
+        return self._cell.core.sender_of(parcel.source, parcel.routing) if parcel.source else b""
 
     @property
     def actor(self) -> Route:

@@ -25,6 +25,7 @@ from framewire.node.thread_pool import HandlerThreads
 from framewire.node.tracing import Trace
 from framewire.node.worker import Worker
 from framewire.security import KeyRing, Replays
+from framewire.wire import RouterAddress
 
 if TYPE_CHECKING:
     from framewire.node.cell import Cell
@@ -194,6 +195,8 @@ class Core:
     """Messages that are held for a route; the router's, once there is one."""
     has_peers: Callable[[], bool] = field(init=False)
     """Whether other nodes are known; the router's, once there is one."""
+    sender: Callable[[bytes, tuple[RouterAddress, ...]], RouterAddress | None] = field(init=False)
+    """The routing entry of the node that a peer's message came from; the router's, once there is one."""
     now: Callable[[], float] = field(init=False)
     dead_letters: DeadLetters = field(init=False)
     trace: Trace = field(init=False)
@@ -212,6 +215,11 @@ class Core:
         self.conduct = Conduct(self.now)
         self.cancellations = Cancellations(self)
         self.deadlocks = DeadlockSearch(self)
+
+    def sender_of(self, peer: bytes, routing: tuple[RouterAddress, ...]) -> bytes:
+        """Return the node that a peer's message came from; the peer itself where no entry names one."""
+        entry = self.sender(peer, routing)
+        return peer if entry is None else entry.identity
 
     def hold_on(self) -> None:
         """Let messages wait for their workers: where there are many, it takes half as long as running them now."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from framewire.node.parcel import TICKS, Callback, Parcel, Stencil, unread
+from framewire.node.parcel import TICKS, Callback, Parcel, Stencil, sole_sender, unread
 from framewire.routing import Route
 from framewire.security import KeyRing, Replays
 from framewire.wire import Message
@@ -36,6 +36,7 @@ class Likeness:
         "fits",
         "following",
         "pattern",
+        "peer",
         "plain",
         "ring",
         "sender",
@@ -43,7 +44,13 @@ class Likeness:
     )
 
     def __init__(
-        self, mould: Mould, message: Message, parcel: Parcel, ring: KeyRing | None, replays: Replays | None
+        self,
+        mould: Mould,
+        message: Message,
+        parcel: Parcel,
+        peer: bytes,
+        ring: KeyRing | None,
+        replays: Replays | None,
     ) -> None:
         self.fits = mould.fits
         """Whether something is of this kind; then so is all that is alike, and may be had from ``next``."""
@@ -55,7 +62,9 @@ class Likeness:
         self._is_new = None if replays is None else replays.is_new
         self._unique = ring is not None and ring.is_unique(message.domain, message.identity)
         self.sender = message.routing[-1].identity if message.routing else b""
-        """The node that sent it here; empty where it does not say."""
+        """The last routing entry's node, as replays are told apart by it (``framewire.security.replay.token``)."""
+        self.peer = peer
+        """The node that sent it here; empty where only the connection tells."""
         self.plain = not (parcel.receiver or parcel.receiver_node or parcel.distribution) and not (
             parcel.callback is not None and parcel.callback.receipt
         )
@@ -165,7 +174,8 @@ class Likeness:
 class Familiar:
     """The kinds of messages that a node has had."""
 
-    def __init__(self, replays: Replays | None = None) -> None:
+    def __init__(self, identity: bytes, replays: Replays | None = None) -> None:
+        self._identity = identity
         self._replays = replays
         self._known: dict[tuple[int, bytes, bytes, bytes], Likeness] = {}
 
@@ -184,5 +194,7 @@ class Familiar:
             return
         if len(self._known) >= _MOST:
             self._known.clear()
-        like = Likeness(mould, message, parcel, ring, self._replays)
+        sender = sole_sender(message.routing, self._identity)
+        peer = b"" if sender is None else sender.identity
+        like = Likeness(mould, message, parcel, peer, ring, self._replays)
         self._known[len(frames), frames[3], frames[-6], frames[-10]] = like

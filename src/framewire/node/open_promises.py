@@ -150,7 +150,7 @@ class OpenPromises:
                 otherwise(source, frames)
                 continue
             if tap is not None:
-                tap.received(like.sender or frames[0], frames)
+                tap.received(like.peer or core.sender_of(source, like.pattern.routing), frames)
             body, _, correlation_id, key, _ = opened
             waiting = pending.get(key)
             if (
@@ -264,8 +264,8 @@ class OpenPromises:
         error.elapsed = self._core.now() - waiting.started
         if isinstance(error, BadSignature) and not error.domain and self._core.keyring is not None:
             error.domain = self._core.keyring.domain_of(waiting.parcel.message_id.identity)
-        if answer is not None and answer.routing:
-            error.last_hop = answer.routing[-1].uri
+        if answer is not None and (sender := self._core.sender(answer.source, answer.routing)) is not None:
+            error.last_hop = sender.uri
         elif (route := waiting.parcel.sent_to) is not None:
             error.last_hop = f"node {readable(route.node)}" if route.node else f"actor {route.receiver.hex()} here"
         else:

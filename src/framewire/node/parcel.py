@@ -23,7 +23,7 @@ from framewire.wire.moulds import Mould
 if TYPE_CHECKING:
     from framewire.node.likeness import Likeness
 
-__all__ = ["RECEIPT", "TICKS", "Callback", "Parcel", "Stencil", "ttl_ticks", "unread"]
+__all__ = ["RECEIPT", "TICKS", "Callback", "Parcel", "Stencil", "sole_sender", "ttl_ticks", "unread"]
 
 RECEIPT = MessageId(b"KINO.RCPTCONFIRM")
 """A callback point, and the message that answers it: the handling node has the message."""
@@ -134,7 +134,7 @@ class Parcel(msgspec.Struct):
     hops: int = 0
     routing: tuple[RouterAddress, ...] = ()
     source: bytes = b""
-    """The node it came from; empty for this one."""
+    """The connection that it came over (``Core.sender_of`` tells the node); empty for what this node sends."""
     sent_to: Route | None = None
     """The route that it took last, for telling where it got lost."""
     frames: list[bytes] | None = None
@@ -246,6 +246,19 @@ class Parcel(msgspec.Struct):
             frames,
             caller=None if hops > 1 or len(routing) > 1 else source,
         )
+
+
+def sole_sender(routing: tuple[RouterAddress, ...], own: bytes) -> RouterAddress | None:
+    """Return the entry of the node that sent a message here, where the entries alone tell; else None.
+
+    A framewire node is the last entry, a kino node the first, and the receiving node is neither.
+    """
+    if not routing:
+        return None
+    first, last = routing[0], routing[-1]
+    if first.identity in (last.identity, own):
+        return last
+    return first if last.identity == own else None
 
 
 def ttl_ticks(deadline: float, now: float) -> int:

@@ -30,6 +30,7 @@ class NodePort:
         self.receive = router.receive
         self.receive_alike = router.receive_alike
         self.several = core.hold_on
+        self.sender_of = core.sender_of
 
     @property
     def registrations(self) -> list[Registration]:

@@ -18,12 +18,12 @@ from framewire.node.holding import Departed, Holding
 from framewire.node.hub import MessageHub
 from framewire.node.likeness import Likeness
 from framewire.node.mailbox import Room, fulfilled, together
-from framewire.node.parcel import RECEIPT, Callback, Parcel
+from framewire.node.parcel import RECEIPT, Callback, Parcel, sole_sender
 from framewire.node.plans import Receipt
 from framewire.node.transport import Registration, Transport
 from framewire.routing import Route, RoutingTable, routes_for
 from framewire.security import KeyRing
-from framewire.wire import MessageId, TraceOptions, decode
+from framewire.wire import MessageId, RouterAddress, TraceOptions, decode
 from framewire.wire.message import readable
 
 __all__ = ["Receiver", "Router"]
@@ -60,6 +60,7 @@ class Router:
         core.cancellations.drop_held = self._holding.remove
         self._cancelled = core.cancellations.known
         core.answer = departures.answer
+        core.sender = self.sender
 
     # --- receivers of this node
 
@@ -250,7 +251,7 @@ class Router:
             self._take_apart(peer, frames)
             return
         if core.tap is not None:
-            core.tap.received(like.sender or frames[0], frames)
+            core.tap.received(like.peer or core.sender_of(peer, like.pattern.routing), frames)
         if self._cancelled and core.cancellations.drops(parcel):
             return
         route = self.table.next_here(parcel.message_id) if like.plain else None
@@ -259,6 +260,17 @@ class Router:
         else:
             parcel.sent_to = route
             self._receivers[route.receiver].accept(parcel)
+
+    def sender(self, peer: bytes, routing: tuple[RouterAddress, ...]) -> RouterAddress | None:
+        """Return the routing entry of the node that a peer's message came from; None where there is no entry.
+
+        Without a peer the message is this node's own, which appends itself.
+        """
+        if not routing:
+            return None
+        if not peer or self._transport is None:
+            return routing[-1]
+        return sole_sender(routing, self._core.identity) or self._transport.sender(peer, routing)
 
     def _asker(self, like: Likeness) -> MessageHub | None:
         """The hub of this node that messages of a kind are answers for; None where they are something else."""
@@ -289,7 +301,7 @@ class Router:
         if core.tap is not None:
             for parcel in parcels:
                 if parcel.like is like and (came := parcel.frames):  # what was taken apart is recorded already
-                    core.tap.received(like.sender or came[0], came)
+                    core.tap.received(like.peer or core.sender_of(peer, like.pattern.routing), came)
         if self._cancelled:
             parcels = [parcel for parcel in parcels if not core.cancellations.drops(parcel)]
         if route is not None:

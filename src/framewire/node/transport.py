@@ -13,7 +13,7 @@ from framewire.errors import MessageError
 from framewire.node.deadletters import Reason
 from framewire.node.mailbox import Room
 from framewire.routing import Route
-from framewire.wire import Message, MessageId
+from framewire.wire import Message, MessageId, RouterAddress
 
 __all__ = ["Port", "Registration", "Transport"]
 
@@ -49,6 +49,9 @@ class Port(Protocol):
 
     def receive_alike(self, peer: bytes, messages: list[list[bytes]]) -> None:
         """Several came that differ in nothing but what is new in every message (``framewire.wire.moulds``)."""
+
+    def sender_of(self, peer: bytes, routing: tuple[RouterAddress, ...]) -> bytes:
+        """Return the node that a message of a peer came from, by its routing entries."""
 
     def several(self) -> None:
         """Several messages have come at once, so that none of them need be handled before the next is taken in."""
@@ -119,6 +122,12 @@ class Transport(Protocol):
         """Hand a message over to a peer; what is returned is done when there is room for it.
 
         Raises ``Unreachable`` where the peer is not known.
+        """
+
+    def sender(self, peer: bytes, routing: tuple[RouterAddress, ...]) -> RouterAddress:
+        """Return the entry of the node that a message of a peer came from: the first or the last.
+
+        Asked only where the entries do not tell, for ``peer`` is a connection's name, which says nothing of a node.
         """
 
     def announce(self, registrations: Iterable[Registration]) -> None:

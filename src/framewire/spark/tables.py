@@ -95,7 +95,10 @@ _DECLARED = (
                 "array<struct<identity:binary,version:int,partition:binary>>",
                 "the messages that are answers",
             ),
-            "routing": ("array<struct<uri:string,identity:binary>>", "the routers that it passed, the first first"),
+            "routing": (
+                "array<struct<uri:string,identity:binary>>",
+                "the routers that it passed, the first first; a kino node writes itself first, the rest reversed",
+            ),
             "hops": ("int", "how often it went from node to node"),
             "domain": ("string", "its security domain; empty for none"),
             "signature": ("binary", "its signature; empty for none"),

@@ -8,7 +8,7 @@ from framewire.errors import Unreachable
 from framewire.node.mailbox import Room
 from framewire.node.transport import Port, Registration
 from framewire.testing.network import MemoryNetwork
-from framewire.wire import MessageId
+from framewire.wire import MessageId, RouterAddress
 from framewire.wire.message import readable
 
 __all__ = ["MemoryTransport"]
@@ -33,6 +33,10 @@ class MemoryTransport:
         if self._node is None:
             raise Unreachable("this node is not connected")
         return self._network.send(self._node, peer, frames)
+
+    def sender(self, peer: bytes, routing: tuple[RouterAddress, ...]) -> RouterAddress:
+        first, last = routing[0], routing[-1]
+        return first if first.identity == peer != last.identity else last
 
     # A node talks of its receivers before it is connected, too; joining tells the others of all of them.
 
