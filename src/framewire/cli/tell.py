@@ -16,7 +16,7 @@ __all__ = ["tell"]
 
 @click.command()
 @letter_options
-@click.option("--broadcast", is_flag=True, help="To every handler on every node.")
+@click.option("--broadcast", is_flag=True, help="To every handler on every node, or with --node on that one.")
 @click.option("--receipt/--no-receipt", default=True, help="Whether to wait until a node has it; it is waited.")
 @cluster_options()
 def tell(
@@ -39,8 +39,6 @@ def tell(
 
     Example: framewire tell orders.cancel '{"number": 7}' --app shop.messages --rendezvous tcp://host:7400
     """
-    if broadcast and node is not None:
-        raise click.UsageError("--broadcast and --node exclude each other: this command broadcasts to every node.")
     timeout = told["timeout"]
     sent = letter(message, payload, app)
 
