@@ -83,6 +83,23 @@ def test_broadcasts_reach_both():
     together(main)
 
 
+@pytest.mark.parametrize("asked_first", [False, True])
+def test_a_burst_of_kinos_arrives_at_a_node_that_kino_has_spoken_to(asked_first):
+    """At first contact it is lost as a whole; the answer to a question of ours is a first contact."""
+
+    async def main(node, host, kino):
+        if asked_first:
+            await node.hub.ask(Echo(b"abc"), Reply)
+        for number in range(5):
+            kino.post(node.identity, Letter(b"both.news", b"%d" % number, distribution=1))
+        await eventually(lambda: len(host.news) + len(kino.lost) == 5)
+        assert host.news == ([b"0", b"1", b"2", b"3", b"4"] if asked_first else [])
+        reply = await answer(kino, kino.ask(node.identity, b"fw.echo", b"abc", b"fw.reply"))
+        assert reply.body == b"cba"
+
+    together(main)
+
+
 # --- what a live .NET node wrote
 
 
