@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from fuzz import zmtp
 from tests.cluster.attacked_process import ring
 from tests.cluster.curves import Keys
 from tests.cluster.processes import end, line_of
@@ -81,3 +82,15 @@ def attacked(kind, cluster, **options):
         yield made
     finally:
         made.close()
+
+
+@contextlib.contextmanager
+def intruder(mode, uri, identity=b"stranger"):
+    """A stranger that speaks to a node by hand; None where it is not let in, which only CURVE does."""
+    try:
+        made = zmtp.connect(uri, b"DEALER", identity)
+    except ConnectionError:
+        made = None
+    assert (made is None) == (mode == "curve")
+    with made or contextlib.nullcontext():
+        yield made

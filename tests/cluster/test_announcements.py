@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from fuzz import forging, zmtp
 from tests.cluster.clustering import Named, acquainted, handled_by, make_node, peers, uri_of
-from tests.cluster.strangers import MODES, Cluster, attacked
+from tests.cluster.strangers import MODES, Cluster, attacked, intruder
 from tests.node.messages import Answer, Question
 from tests.node.running import eventually, run, until
 
@@ -222,19 +222,29 @@ def test_a_node_with_very_many_messages_announces_them_in_parts_and_is_known_who
     run(main())
 
 
-def test_the_same_question_about_a_route_is_answered_ten_times_a_second():
+@pytest.mark.parametrize("mode", MODES)
+def test_the_same_question_about_a_route_is_answered_ten_times_a_second(mode, tmp_path):
+    cluster = Cluster(mode, tmp_path)
+
     async def main():
-        async with a_node() as (node, stranger, heard):
-            await node.host(Named("one"))
-            answers = []
-            node._transport._announcer.register_in = lambda *what: answers.append(what)
-            for number in range(1000):
-                stranger.send(forging.asks_for_routes(b"made up %d" % number, NOBODY, b"test.question"))
-                stranger.send(forging.asks_for_routes(b"made up", NOBODY, b"nobody.handles.%d" % number))
-            stranger.send(told(b"last", 1))
-            await eventually(lambda: b"last" in peers(node) and not heard._owed)
-            assert 2 <= len(answers) < 100
-            assert len(heard._answered) == 1
+        async with make_node(**cluster.node_options) as node:
+            heard = node._transport._discovery
+
+            @node.handler(OpenQuestion)
+            async def handle(_): ...
+
+            with intruder(mode, uri_of(node)) as stranger:
+                if stranger is None:
+                    return
+                answers = []
+                node._transport._announcer.register_in = lambda *what: answers.append(what)
+                for number in range(1000):
+                    stranger.send(forging.asks_for_routes(b"made up %d" % number, NOBODY, b"open.question"))
+                    stranger.send(forging.asks_for_routes(b"made up", NOBODY, b"nobody.handles.%d" % number))
+                stranger.send(told(b"last", 1))
+                await eventually(lambda: b"last" in peers(node) and not heard._owed)
+                assert 2 <= len(answers) < 100
+                assert len(heard._answered) == 1
 
     run(main())
 
@@ -261,6 +271,82 @@ def test_a_stranger_that_offers_to_handle_messages_of_no_domain_is_sent_them(mod
                         assert b"open.question" in await asyncio.to_thread(sent.receive)
 
     run(main())
+
+
+PIECE = 2 * 500
+"""Routes that may be gone after one turn of the event loop: it ends with a slice, and the next begins with one."""
+
+
+async def shrinking(node, name, until_gone):
+    """Wait until a node's routes are gone; the most that went in one turn of the event loop."""
+    table, most = node._router.table, 0
+    before = table.routes_of(name)
+    async with asyncio.timeout(20):
+        while not until_gone():
+            await asyncio.sleep(0)
+            now = table.routes_of(name)
+            most, before = max(most, before - now), now
+    return most
+
+
+@pytest.mark.parametrize("how", ["leaves", "moves", "withdraws", "withdraws from all", "falls silent"])
+def test_thousands_of_routes_are_forgotten_bit_by_bit(monkeypatch, how):
+    monkeypatch.setattr(discovery, "_SLICE_S", 0.0)  # one slice a turn
+    monkeypatch.setattr("framewire.cluster.transport._SLICE_S", 0.0)
+    many = 10_000
+    receivers = [b"\1%d" % number for number in range(many)]
+
+    async def main():
+        async with a_node() as (node, stranger, heard):
+            table = node._router.table
+            stranger.send(forging.announcement(b"made up", NOBODY, routes=[(each, [b"x"]) for each in receivers]))
+            stranger.send(forging.announcement(b"other", NOBODY, routes=[(b"\1other", [b"x"])]))
+            await eventually(lambda: table.routes_of(b"made up") == 2 * many and not heard.is_behind, 30)
+            if how == "leaves":
+                stranger.send(forging.farewell(b"made up", NOBODY))
+            elif how == "moves":
+                stranger.send(forging.announcement(b"made up", "tcp://127.0.0.1:10"))
+            elif how == "withdraws":
+                gone = [(each, [b"x"]) for each in receivers]
+                stranger.send(forging.withdrawal(b"made up", NOBODY, gone))
+            elif how == "withdraws from all":
+                stranger.send(forging.withdrawal(b"made up", NOBODY, [(b"", [b"x"])]))
+            else:
+                node._transport._lost(b"made up")
+            most = await shrinking(node, b"made up", lambda: not table.routes_of(b"made up"))
+            if how != "withdraws from all":  # these are gone in one pass
+                assert most <= PIECE
+            await eventually(lambda: not heard.is_behind and not node._transport._silent)
+            assert (b"made up" in peers(node)) == (how not in {"leaves", "falls silent"})
+            assert [route.receiver for route in table.all(fw.MessageId(b"x"))] == [b"\1other"]
+
+    run(main(), timeout=60)
+
+
+def test_receivers_are_compared_with_those_of_members_bit_by_bit(monkeypatch, tmp_path):
+    monkeypatch.setattr(discovery, "_SLICE_S", 0.0)  # one slice a turn
+    cluster = Cluster("signed", tmp_path)
+
+    async def main():
+        async with (
+            a_node(**cluster.node_options) as (node, stranger, heard),
+            make_node(peers=[uri_of(node)], **cluster.node_options) as member,
+        ):
+            await member.host(Named("member"))
+            await handled_by(1, node)
+            taken = next(iter(node._router.table.all(fw.MessageId(b"test.question")))).receiver
+            claimed = [(b"\1%d" % number, []) for number in range(50_000)]
+            stranger.send(forging.announcement(b"made up", NOBODY, routes=[*claimed, (taken, [])]))
+            await eventually(lambda: heard.is_behind)
+            turns = 0
+            while heard.is_behind:
+                await asyncio.sleep(0)
+                turns += 1
+            assert turns >= 90
+            assert node.dead_letters.counts == {fw.Reason.BAD_SIGNATURE: 1}
+            assert b"made up" not in peers(node)
+
+    run(main(), timeout=60)
 
 
 def resident(process):
@@ -302,4 +388,50 @@ def test_a_million_messages_and_thousands_of_nodes_take_bounded_memory_and_asks_
                 return resident(target.process) - before
 
         assert run(main(), timeout=60) < 200 << 20
+        assert target.is_alive
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_asks_go_on_while_strangers_withdraw_what_they_have_announced_by_the_thousands(mode, tmp_path):
+    """Where each withdrawal looked at the whole table, or at all receivers of a message, this took minutes."""
+    cluster = Cluster(mode, tmp_path)
+    flood = []
+    for number in range(4):
+        name = b"made up %d" % number
+        same = [(b"\1%d.%d" % (number, actor), [b"made.up"]) for actor in range(20_000)]
+        flood += [forging.announcement(name, NOBODY, routes=same), told(name + b" too", 40_000)]
+    for number in range(4):
+        name = b"made up %d" % number
+        gone = [(b"\1%d.%d" % (number, actor), [b"made.up"]) for actor in range(0, 20_000, 2)]
+        flood += [
+            forging.withdrawal(name, NOBODY, gone),
+            forging.withdrawal(name, NOBODY, [(b"", [b"made.up"] * 500)]),
+        ]
+        flood += [frames for _ in range(20) for frames in (told(b"little", 1), forging.farewell(b"little", NOBODY))]
+        flood += [forging.farewell(name, NOBODY), told(name + b" too", 1), forging.farewell(name + b" too", NOBODY)]
+
+    def attack(uri):
+        with contextlib.suppress(ConnectionError), zmtp.connect(uri, b"DEALER", b"stranger") as stranger:
+            for frames in flood:
+                stranger.send(frames)
+            stranger.send(told(b"last", 1))
+            until(ended.is_set, 60)
+
+    ended = threading.Event()
+    with attacked("node", cluster) as target:
+
+        async def main():
+            async with make_node(peers=[target.uri], misses=50, **cluster.node_options) as node:
+                await handled_by(1, node)
+                attacker = threading.Thread(target=attack, args=[target.uri])
+                attacker.start()
+                try:
+                    for _ in range(300):
+                        assert (await node.hub.ask(Question(), Answer, timeout=10)).text == "attacked"
+                        await asyncio.sleep(0.01)
+                finally:
+                    ended.set()
+                    await asyncio.to_thread(attacker.join, 20)
+
+        run(main(), timeout=60)
         assert target.is_alive

@@ -6,11 +6,12 @@ import struct
 import subprocess
 import sys
 
+import msgspec
 import pytest
 from fuzz import zmtp
 from fuzz.forging import question
 from tests.cluster.clustering import Named, handled_by, make_node, uri_of
-from tests.cluster.strangers import MODES, Cluster, attacked
+from tests.cluster.strangers import MODES, Cluster, attacked, intruder
 from tests.node.messages import Answer, Question
 from tests.node.running import eventually, run
 
@@ -118,7 +119,7 @@ def asked_by(connection):
     connection.send(
         question(
             Message(
-                b"test.question",
+                b"open.question",
                 body_frames=(b"\x81\xa4text\xa0",),
                 hops=1,
             )
@@ -126,22 +127,34 @@ def asked_by(connection):
     )
 
 
+@fw.message("open.question")
+class OpenQuestion(msgspec.Struct):
+    """Of no domain."""
+
+    text: str = ""
+
+
 class Source(fw.Actor):
     def __init__(self):
         self.sources = []
 
-    @fw.handles(Question)
+    @fw.handles(OpenQuestion)
     async def note(self, _, ctx: fw.Context):
         self.sources.append(ctx.source)
 
 
-def test_a_handler_is_told_a_name_of_each_connection_and_not_its_number():
+@pytest.mark.parametrize("mode", MODES)
+def test_a_handler_is_told_a_name_of_each_connection_and_not_its_number(mode, tmp_path):
+    cluster = Cluster(mode, tmp_path)
+
     async def main():
-        async with make_node() as node:
+        async with make_node(**cluster.node_options) as node:
             there = Source()
             await node.host(there)
             numbers = _numbers(node)
-            with zmtp.connect(uri_of(node)) as one, zmtp.connect(uri_of(node)) as two:
+            with intruder(mode, uri_of(node), None) as one, intruder(mode, uri_of(node), None) as two:
+                if mode == "curve":
+                    return
                 for connection, count in ((one, 1), (two, 2), (one, 3)):
                     asked_by(connection)
                     await eventually(lambda count=count: len(there.sources) == count)
@@ -165,18 +178,28 @@ def _numbers(node):
     return seen
 
 
-def test_what_is_refused_is_told_by_names_that_say_nothing_about_numbers():
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_refused_is_told_by_names_that_say_nothing_about_numbers(mode, tmp_path):
+    cluster = Cluster(mode, tmp_path)
+
     async def main():
-        async with make_node(max_frames=64) as node, make_node(peers=[uri_of(node)]) as asker:
+        async with (
+            make_node(max_frames=64, **cluster.node_options) as node,
+            make_node(peers=[uri_of(node)], **cluster.node_options) as asker,
+        ):
             await node.host(Named("home"))
             numbers = _numbers(node)
-            with zmtp.connect(uri_of(node)) as stranger:
-                stranger.send([b"", b"", *[b"junk"] * 20])
-                stranger.send([b"x"] * 100)
-                await eventually(lambda: node.dead_letters.counts.total() == 2)
+            with intruder(mode, uri_of(node), None) as stranger:
+                if stranger is not None:
+                    stranger.send([b"", b"", *[b"junk"] * 20])
+                    stranger.send([b"x"] * 100)
+                    await eventually(lambda: node.dead_letters.counts.total() == 2)
             await handled_by(1, asker)
             assert (await asker.hub.ask(Question(), Answer)).text == "home"
             told = node.stats().refused
+            if mode == "curve":
+                assert not told
+                return
             assert list(told.values()) == [{"malformed": 1, "oversized": 1}], "it is still one connection"
             letters = [frame for letter in node.dead_letters for frame in letter.frames]
             assert numbers

@@ -10,6 +10,7 @@ import framewire as fw
 from framewire.cluster import route_requests as routes
 from framewire.cluster import service
 from framewire.node.payloads import type_of
+from framewire.routing import Route
 from framewire.wire import encode
 
 QUESTION = fw.MessageId(b"test.question")
@@ -59,6 +60,26 @@ def test_a_node_tells_which_others_it_knows_and_what_they_have():
         [known] = found.nodes
         assert (known.node, known.uri, known.hubs) == (two.identity, uri_of(two), (two.hub.identity,))
         assert routes.Handled(QUESTION, (there,)) in known.messages
+
+    between(main)
+
+
+def test_only_so_many_routes_are_told(monkeypatch):
+    monkeypatch.setattr(routes, "_MAX_TOLD", 3000)
+    monkeypatch.setattr(routes, "_SLICE", 100)
+
+    async def main(one, two, *_):
+        told = fw.MessageId(b"made.up")
+        for number in range(5000):
+            two._router.table.add(fw.MessageId(b"made.up.%d" % number), Route(b"\1x", b"made up"))
+            two._router.table.add(told, Route(b"\1%d" % number, b"made up"))
+        asked = routes.RequestExternalRoutes()
+        found = (await one.hub.ask(asked, routes.ExternalRoutes, to_node=two.identity)).nodes
+        assert [known.node for known in found] == [one.identity, b"made up"]
+        assert 1000 < sum(len(handled.actors) for known in found for handled in known.messages) <= 3000
+        asked = routes.RequestMessageRoutes(told)
+        (found,) = (await one.hub.ask(asked, routes.MessageRoutes, to_node=two.identity)).external
+        assert len(found.actors) == 3000
 
     between(main)
 

@@ -87,6 +87,14 @@ def test_versions_and_partitions_are_messages_of_their_own():
     assert made.alike(other[0]) == [PLACE]
 
 
+def test_messages_are_compared_with_a_bounded_number_of_others(monkeypatch):
+    monkeypatch.setattr("framewire.routing.table._MAX_COMPARED", 2)
+    made = RoutingTable()
+    for version in (2, 3, 4):
+        made.add(MessageId(b"orders.place", version), A)
+    assert made.alike(PLACE) == [MessageId(b"orders.place", 2), MessageId(b"orders.place", 3)]
+
+
 def test_a_hub_is_found_by_its_identity():
     made = RoutingTable()
     made.add_receiver(HUB)

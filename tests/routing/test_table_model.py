@@ -12,6 +12,7 @@ ROUTES = [Route(kind + name, node) for kind in (b"\x00", b"\x01") for name in (b
 messages = st.sampled_from(MESSAGES)
 routes = st.sampled_from(ROUTES)
 nodes = st.sampled_from(NODES[1:])
+receivers = st.sampled_from(sorted({route.receiver for route in ROUTES}))
 
 
 class Queues:
@@ -79,6 +80,43 @@ class TableAgainstQueues(RuleBasedStateMachine):
         self.table.remove_receiver(route)
         self._forget(route)
 
+    @rule(gone=st.lists(routes))
+    def remove_receivers(self, gone):
+        self.table.remove_receivers(gone)
+        for route in gone:
+            self._forget(route)
+
+    @rule(node=nodes, gone=st.dictionaries(messages, st.sets(receivers)))
+    def remove_messages(self, node, gone):
+        self.table.remove_messages(node, gone)
+        named = set()
+        for message, named_receivers in gone.items():
+            there = {route for route, handled in self.handled.items() if route.node == node and message in handled}
+            told = {Route(receiver, node) for receiver in named_receivers} if named_receivers else there
+            named |= told
+            for route in told & there:
+                self.handled[route].remove(message)
+                self.everywhere.remove(message, route)
+        for route in named:
+            if not self.handled.get(route):
+                self._forget(route)
+
+    @rule(node=nodes, most=st.integers(1, 6))
+    def remove_some(self, node, most):
+        before = {route: set(handled) for route, handled in self.handled.items() if route.node == node}
+        messages_gone = self.table.remove_some(node, most)
+        left = {route: handled for route, handled in self.table.routes.items() if route.node == node}
+        removed = sum(1 + len(handled) for handled in before.values()) - self.table.routes_of(node)
+        assert min(1, len(before)) <= removed <= most + 1
+        assert all(before[route] >= handled for route, handled in left.items())
+        for route, handled in before.items():
+            for message in handled - left.get(route, frozenset()):
+                assert message in messages_gone
+                self.handled[route].remove(message)
+                self.everywhere.remove(message, route)
+            if route not in left:
+                self._forget(route)
+
     @rule(node=nodes)
     def remove_node(self, node):
         self.table.remove_node(node)
@@ -100,9 +138,16 @@ class TableAgainstQueues(RuleBasedStateMachine):
     def lists_the_same(self):
         assert self.table.routes == self.handled
         assert set(self.table.nodes) == self.nodes
+        for node in NODES:
+            of_node = {route: handled for route, handled in self.handled.items() if route.node == node}
+            assert set(self.table.receivers_of(node)) == set(of_node)
+            assert {route: set(self.table.handled_by(route)) for route in of_node} == of_node
+            if node:
+                assert self.table.routes_of(node) == sum(1 + len(handled) for handled in of_node.values())
         for message in MESSAGES:
             of_message = {route for route, handled in self.handled.items() if message in handled}
             assert set(self.table.all(message)) == of_message
+            assert self.table.is_handled(message) is bool(of_message)
             assert set(self.table.all_here(message)) == {route for route in of_message if not route.node}
 
     @invariant()

@@ -62,6 +62,7 @@ _OF_EACH_NODE = frozenset(
 class Discovery:
     """Applies service messages. ``servers`` are those to talk to from now on, ``leader`` is one more.
 
+    ``admits`` raises ``ValueError`` where a node must not be ``learned``, and tells whether it was elsewhere.
     ``spoke`` is called with a node that told of itself, and the last frame in which it did; ``announced`` with a
     node, and whether it introduces itself on the connections that it makes.
     """
@@ -74,6 +75,7 @@ class Discovery:
         namesakes: Namesakes,
         *,
         keyring: KeyRing | None,
+        admits: Callable[[bytes, str, str, bool], bool],
         learned: Callable[[bytes, str, str, float, bool], None],
         announced: Callable[[bytes, bool], None],
         knows: Callable[[bytes], bool],
@@ -88,6 +90,7 @@ class Discovery:
         self._announcer = announcer
         self._namesakes = namesakes
         self._keyring = keyring
+        self._admits = admits
         self._learned = learned
         self._announced = announced
         self._knows = knows
@@ -224,8 +227,10 @@ class Discovery:
             raise ValueError(f"node {readable(node)} is at {said.uri!r} and {health!r}: no addresses")
         place, signed = (said.uri, health), self._is_signed(domain)
         if not signed:
-            self._check_owners(said, domain)
+            yield from self._check_owners(said, domain)
         if signed:
+            if self._admits(node, said.uri, health, True):
+                yield from self._shrink(node, left=False)
             self._learned(node, said.uri, health, interval, True)
             self._vouched[node] = place
             self._unsigned_total -= self._unsigned_routes.pop(node, 0)
@@ -234,6 +239,8 @@ class Discovery:
         elif node not in self._vouched:
             if not self._settings.believes_unsigned:
                 raise self._closed(f"node {readable(node)}", domain)
+            if self._admits(node, said.uri, health, False):
+                yield from self._shrink(node, left=False)
             self._learned(node, said.uri, health, interval, False)
         if signed or node not in self._vouched:
             self._announced(node, bool(said.introduces))
@@ -255,6 +262,12 @@ class Discovery:
                 self._count(node)
             yield
 
+    def _shrink(self, node: bytes, *, left: bool) -> Iterator[None]:
+        """Forget the routes of a node that is to be forgotten, up to the last few, bit by bit."""
+        while self._port.routes_of(node) > _SLICE_ROUTES:
+            self._port.peer_shrinks(node, _SLICE_ROUTES, left=left)
+            yield
+
     def _namesake_registered(self, said: Any, domain: str) -> None:
         """Take in what a node of this one's identity says, which may be this one."""
         health, interval = said.health.uri, service.seconds(said.health.interval)
@@ -267,12 +280,14 @@ class Discovery:
         """Whether what is said in a domain about this node's own identity counts: signed, where anything is."""
         return self._is_signed(domain) or not any(map(self._is_signed, self._announcer.domains))
 
-    def _check_owners(self, said: Any, domain: str) -> None:
+    def _check_owners(self, said: Any, domain: str) -> Iterator[None]:
         """Raise ``BadSignature`` where a node claims receivers of one that is vouched for."""
-        for route in said.routes if self._owners else ():
+        for count, route in enumerate(said.routes if self._owners else (), 1):
             owner = self._owners.get(route.receiver_identity, said.node_identity)
             if owner != said.node_identity:
                 raise self._unbelievable(owner, f"shares receiver {readable(route.receiver_identity)}", domain)
+            if not count % _SLICE_ROUTES:
+                yield
 
     def _check_room(self, node: bytes) -> None:
         """Raise ``ValueError`` where a node has announced too much."""
@@ -353,13 +368,14 @@ class Discovery:
         """Return whether others may tell of a message in a domain; what each node is asked alone, none may."""
         return message not in _OF_EACH_NODE and self._announcer.domain_of(message) == domain
 
-    def _node_unregistered(self, said: Any, domain: str) -> None:
+    def _node_unregistered(self, said: Any, domain: str) -> Iterator[None]:
         if said.node_identity == self._port.identity:
             if self._namesakes.knows(said.uri):
                 self._answer_all(None)  # others take this node to have left, too
             return
         if said.node_identity in self._vouched and not self._is_signed(domain):
             raise self._unbelievable(said.node_identity, "has left", domain)
+        yield from self._shrink(said.node_identity, left=True)
         self._announcer.forget(said.node_identity)
         self._left(said.node_identity)
 

@@ -8,8 +8,11 @@ asked by its identity, be it framewire's or kino's:
 
 from __future__ import annotations
 
+import asyncio
 import enum
-from collections.abc import Callable, Collection, Mapping
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -37,6 +40,13 @@ __all__ = [
 ]
 
 T = TypeVar("T", bound=type)
+
+log = logging.getLogger("framewire.cluster")
+
+_MAX_TOLD = 10_000
+"""Nodes, receivers and messages in one answer: writing more takes too long, and strangers can announce them."""
+_SLICE = 500
+"""Of these that are gathered before others on the event loop have their turn."""
 
 
 def _as(message: MessageId) -> Callable[[T], T]:
@@ -229,7 +239,7 @@ class RouteRequests(Actor):
     def message_routes(self, asked: RequestMessageRoutes, ctx: Context) -> MessageRoutes:
         _check_asked(ctx)
         actors: dict[bytes, list[bytes]] = {}
-        for route in self._table.all(asked.message):
+        for route in (*self._table.all_here(asked.message), *islice(self._away(asked.message), _MAX_TOLD)):
             actors.setdefault(route.node, []).append(route.receiver)
         here = actors.pop(b"", None)
         internal = here is not None and asked.kind != Kind.EXTERNAL
@@ -241,24 +251,40 @@ class RouteRequests(Actor):
             NodeActors(self.node.identity, tuple(here)) if internal and here is not None else None,
         )
 
-    @handles(RequestExternalRoutes, inline=True)
-    def external_routes(self, _: RequestExternalRoutes, ctx: Context) -> ExternalRoutes:
+    def _away(self, message: MessageId) -> Iterator[Route]:
+        return (route for route in self._table.all(message) if route.node)
+
+    @handles(RequestExternalRoutes)
+    async def external_routes(self, _: RequestExternalRoutes, ctx: Context) -> ExternalRoutes:
         _check_asked(ctx)
-        known: dict[bytes, dict[Route, frozenset[MessageId]]] = {node: {} for node in self._table.nodes}
-        for route, handled in self._table.routes.items():
-            if route.node:
-                known[route.node][route] = handled
-        return ExternalRoutes(
-            tuple(
-                NodeRoutes(node, self._uri_of(node), tuple(map(_receiver, filter(_is_hub, has))), _by_message(has))
-                for node, has in known.items()
-            )
-        )
+        found: list[NodeRoutes] = []
+        room, pause = _MAX_TOLD, _MAX_TOLD - _SLICE
+        for node in self._table.nodes:
+            room -= 1
+            has: dict[Route, Collection[MessageId]] = {}
+            for route in self._table.receivers_of(node):
+                if room <= 0:
+                    break
+                has[route] = tuple(islice(self._table.handled_by(route), room))
+                room -= 1 + len(has[route])
+                if room < pause:
+                    pause = room - _SLICE
+                    await asyncio.sleep(0)
+            if self._table.knows_node(node):
+                hubs = tuple(map(_receiver, filter(_is_hub, has)))
+                found.append(NodeRoutes(node, self._uri_of(node), hubs, _by_message(has)))
+            if room <= 0:
+                log.debug("asked for all routes: only the first %d are told", _MAX_TOLD)
+                break
+            if room < pause:
+                pause = room - _SLICE
+                await asyncio.sleep(0)
+        return ExternalRoutes(tuple(found))
 
     @handles(RequestInternalRoutes, inline=True)
     def internal_routes(self, _: RequestInternalRoutes, ctx: Context) -> InternalRoutes:
         _check_asked(ctx)
-        here = {route: handled for route, handled in self._table.routes.items() if not route.node}
+        here = {route: self._table.handled_by(route) for route in self._table.receivers_of(b"")}
         announced = self._announced()
         return InternalRoutes(
             tuple(Hub(route.receiver, route not in announced) for route in here if _is_hub(route)),
@@ -280,7 +306,7 @@ def _is_hub(route: Route) -> bool:
     return route.receiver[:1] == bytes([HUB])
 
 
-def _by_message(routes: Mapping[Route, frozenset[MessageId]]) -> tuple[Handled, ...]:
+def _by_message(routes: Mapping[Route, Collection[MessageId]]) -> tuple[Handled, ...]:
     actors: dict[MessageId, list[bytes]] = {}
     for route, handled in routes.items():
         for message in sorted(handled, key=str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
 import zmq
@@ -78,6 +78,10 @@ _TOLERATED = 2
 """How many times as large a single frame may be to be dropped alone; ZeroMQ ends the connection of a larger one."""
 _MOST_PEERS = 10_000
 """Nodes that are known at a time: whoever makes up names must not fill the memory with them."""
+_SLICE_S = 0.01
+"""Seconds of a turn of the event loop that may go into nodes that have fallen silent together."""
+_SLICE_ROUTES = 500
+"""Routes of such a node that are forgotten before it is looked at how long that took."""
 _MAX_MET = 1000
 """Nodes that are known only because they asked; the one that was met first makes room."""
 
@@ -109,6 +113,8 @@ class SocketTransport:
         self._met: dict[bytes, None] = {}
         self._v1_nodes: V1Nodes | None = None
         self._formats = Formats(settings.wire_version)
+        self._silent: deque[bytes] = deque()
+        """Peers that gave no sign of life, and are still to be let go of."""
         self._connections = ConnectionNames()
         self._names = self._connections.known
         self.uri = ""
@@ -248,6 +254,7 @@ class SocketTransport:
             self._announcer,
             self._namesakes,
             keyring=self._keyring,
+            admits=self._admits,
             learned=self._learned,
             announced=self._announced,
             knows=self._places.__contains__,
@@ -535,20 +542,24 @@ class SocketTransport:
         self._announcer.introduce()
         self._announcer.ask_node(self._identity)
 
-    def _learned(self, peer: bytes, uri: str, health_uri: str, interval: float, signed: bool) -> None:
+    def _admits(self, peer: bytes, uri: str, health_uri: str, signed: bool) -> bool:
+        """Return whether a node that announces itself was elsewhere; ``ValueError`` where it is not admitted."""
         self._check_name(peer)
         known = self._places.get(peer)
         if known is None and len(self._places) >= _MOST_PEERS and not (signed and self._unsure):
             raise ValueError(f"there are {_MOST_PEERS} other nodes already")
+        if not signed and known != (uri, health_uri):
+            self._strangers.admit(uri, *([health_uri] if health_uri else []))
+        return known is not None and known not in ((uri, health_uri), (uri, ""))
+
+    def _learned(self, peer: bytes, uri: str, health_uri: str, interval: float, signed: bool) -> None:
+        """Take note of where a node is that was admitted."""
         if signed:
-            if known is None and len(self._places) >= _MOST_PEERS:
+            if peer not in self._places and len(self._places) >= _MOST_PEERS and self._unsure:
                 self._gone(next(iter(self._unsure)), "a node that signs takes its place")
             self._unsure.discard(peer)
-        else:
-            if known != (uri, health_uri):
-                self._strangers.admit(uri, *([health_uri] if health_uri else []))
-            if _signs(self._keyring):
-                self._unsure.add(peer)
+        elif _signs(self._keyring):
+            self._unsure.add(peer)
         self._met.pop(peer, None)
         if self._places.get(peer, (uri, health_uri)) not in ((uri, health_uri), (uri, "")):
             self._gone(peer, "it has started anew")
@@ -636,11 +647,26 @@ class SocketTransport:
             self._forget(peer, "it has left")
 
     def _lost(self, peer: bytes) -> None:
-        if self._context is not None:
-            self._returning.fell_silent(peer)
-            if peer in self._places:
-                log.warning("node %s is gone", readable(peer))
-                self._gone(peer, "it gives no sign of life")
+        self._silent.append(peer)
+        if len(self._silent) == 1:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Let go of nodes that have fallen silent, for as long as this turn of the event loop allows."""
+        until = self._loop.time() + _SLICE_S
+        while self._silent and self._context is not None:
+            peer = self._silent[0]
+            if self._port.routes_of(peer) > _SLICE_ROUTES:
+                self._port.peer_shrinks(peer, _SLICE_ROUTES, left=False)
+            else:
+                self._returning.fell_silent(peer)
+                if peer in self._places:
+                    log.warning("node %s is gone", readable(peer))
+                    self._gone(peer, "it gives no sign of life")
+                self._silent.popleft()
+            if self._silent and self._loop.time() >= until:
+                self._loop.call_soon(self._let_go)
+                return
 
     def _cut_off(self, peer: bytes) -> None:
         uri, health_uri = self._places.get(peer, ("", ""))

@@ -85,6 +85,9 @@ class NodePort:
     def routes_of(self, peer: bytes) -> int:
         return self._router.table.routes_of(peer)
 
+    def peer_shrinks(self, peer: bytes, most: int, *, left: bool) -> None:
+        self._router.peer_shrinks(peer, most, left=left)
+
     def peer_unregistered(
         self, peer: bytes, registrations: Iterable[Registration], grace: float | None = None
     ) -> None:

@@ -82,7 +82,7 @@ class Router:
 
     def remove(self, route: Route) -> None:
         """Let no more messages come to a receiver of this node."""
-        handled = self.table.routes.get(route, ())
+        handled = tuple(self.table.handled_by(route))
         self.table.remove_receiver(route)
         self._note_departed(handled, None)
         self._receivers.pop(route.receiver, None)
@@ -172,7 +172,7 @@ class Router:
     def _note_departed(self, messages: Iterable[MessageId], grace: float | None) -> None:
         """Hold what comes for these for a while, where nobody else handles them: a handler has left with notice."""
         for message in messages:
-            if next(iter(self.table.all(message)), None) is None:
+            if not self.table.is_handled(message):
                 self._departed.left(message, grace)
 
     def _dispatch(self, routes: tuple[Route, ...], parcel: Parcel) -> Room | None:
@@ -358,18 +358,19 @@ class Router:
                 self._note_departed(messages, grace)
 
     def _unregister(self, peer: bytes, registrations: Iterable[Registration]) -> None:
+        whole: list[Route] = []
+        gone: dict[MessageId, set[bytes]] = {}
+        of_all: dict[MessageId, set[bytes]] = {}
         for route, messages in registrations:
             if not route.receiver:
+                of_all |= {message: set() for message in messages}
+            elif not messages:
+                whole.append(Route(route.receiver, peer))
+            else:
                 for message in messages:
-                    for known in tuple(self.table.all(message)):
-                        if known.node == peer:
-                            self._unregister(peer, [(Route(known.receiver), (message,))])
-                continue
-            there = Route(route.receiver, peer)
-            for message in messages:
-                self.table.remove(message, there)
-            if not messages or not self.table.handles_anything(there):
-                self.table.remove_receiver(there)
+                    gone.setdefault(message, set()).add(route.receiver)
+        self.table.remove_receivers(whole)
+        self.table.remove_messages(peer, gone | of_all)
 
     def use_keys(self, ring: KeyRing | None) -> None:
         """Sign and verify with other keys from now on, and forget what their domains do not let this node see."""
@@ -381,9 +382,15 @@ class Router:
 
     def peer_left(self, peer: bytes) -> None:
         """Another node has left with notice."""
-        handled = {message for route, known in self.table.routes.items() if route.node == peer for message in known}
+        handled = {message for route in self.table.receivers_of(peer) for message in self.table.handled_by(route)}
         self.table.remove_node(peer)
         self._note_departed(handled, None)
+
+    def peer_shrinks(self, peer: bytes, most: int, *, left: bool) -> None:
+        """Forget about so many routes of another node that is gone, or ``left`` with notice."""
+        gone = self.table.remove_some(peer, most)
+        if left:
+            self._note_departed(gone, None)
 
     def peer_lost(self, peer: bytes) -> None:
         """Another node is gone."""

@@ -83,6 +83,12 @@ class Port(Protocol):
     def routes_of(self, peer: bytes) -> int:
         """Return how many receivers, and messages of each, are known of a peer."""
 
+    def peer_shrinks(self, peer: bytes, most: int, *, left: bool) -> None:
+        """Forget about so many routes of a peer that is to be gone: thousands at once would take long.
+
+        ``left`` where it has left with notice.
+        """
+
     def peer_unregistered(
         self, peer: bytes, registrations: Iterable[Registration], grace: float | None = None
     ) -> None:

@@ -5,13 +5,18 @@ Pure: knows no sockets and no clock, so every rule of routing is a plain test.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import compress, islice
 
 import msgspec
 
 from framewire.wire import MessageId
 
 __all__ = ["Route", "RoutingTable"]
+
+_MAX_COMPARED = 10_000
+"""Messages that are looked at for one that is like another: other nodes may announce any number of them."""
 
 
 class Route(msgspec.Struct, frozen=True, gc=False):
@@ -44,25 +49,73 @@ class _Ring:
         else:
             self.routes.append(route)
 
-    def remove(self, route: Route) -> None:
-        index = self.routes.index(route)
-        del self.routes[index]
-        if index < self.turn:
-            self.turn -= 1
+    def keep(self, kept: list[bool]) -> None:
+        """Remove the routes at all positions that are False, in one pass."""
+        self.turn = sum(islice(kept, self.turn))
+        self.routes = list(compress(self.routes, kept))
         if self.turn >= len(self.routes):
             self.turn = 0
+
+
+_Turns = dict[MessageId, Route | _Ring]
+"""The receivers of each message: a ring only where there are several. Other nodes may announce many thousands of
+messages, and each full garbage collection would look at each ring."""
+
+
+def _add(turns: _Turns, message: MessageId, route: Route) -> None:
+    known = turns.setdefault(message, route)
+    if known is route:
+        return
+    if isinstance(known, Route):
+        turns[message] = ring = _Ring()
+        ring.routes.append(known)
+        known = ring
+    known.add(route)
+
+
+def _routes(known: Route | _Ring | None) -> tuple[Route, ...]:
+    if known is None:
+        return ()
+    return (known,) if isinstance(known, Route) else tuple(known.routes)
+
+
+def _remove(turns: _Turns, message: MessageId, gone: Container[Route]) -> None:
+    """Remove receivers of a message, in one pass."""
+    known = turns[message]
+    kept = [route not in gone for route in _routes(known)]
+    if True not in kept:
+        del turns[message]
+    elif isinstance(known, _Ring) and False in kept:
+        known.keep(kept)
+        if len(known.routes) == 1:
+            turns[message] = known.routes[0]
+
+
+class _OfNode:
+    """All receivers of one node."""
+
+    __slots__ = ("_node",)
+
+    def __init__(self, node: bytes) -> None:
+        self._node = node
+
+    def __contains__(self, route: object) -> bool:
+        return isinstance(route, Route) and route.node == self._node
 
 
 class RoutingTable:
     """All receivers that a node knows, its own and those of other nodes."""
 
     def __init__(self) -> None:
-        self._everywhere: dict[MessageId, _Ring] = {}
-        self._here: dict[MessageId, _Ring] = {}
+        self._everywhere: _Turns = {}
+        self._here: _Turns = {}
         self._handled: dict[Route, set[MessageId]] = {}
         self._found: dict[bytes, Route] = {}
         self._hidden: dict[bytes, list[Route]] = {}
         self._nodes: dict[bytes, set[Route]] = {}
+        self._own: dict[Route, None] = {}
+        self._sizes: dict[bytes, int] = {}
+        """Receivers of each other node, and what they handle, together."""
 
     def add(self, message: MessageId, route: Route) -> bool:
         """Register a receiver for a message; False if that was known."""
@@ -71,9 +124,11 @@ class RoutingTable:
             return False
         self.add_receiver(route)
         self._handled[route].add(message)
-        self._everywhere.setdefault(message, _Ring()).add(route)
+        if route.node:
+            self._sizes[route.node] += 1
+        _add(self._everywhere, message, route)
         if not route.node:
-            self._here.setdefault(message, _Ring()).add(route)
+            _add(self._here, message, route)
         return True
 
     def add_receiver(self, route: Route) -> None:
@@ -89,74 +144,146 @@ class RoutingTable:
         if route.node:
             self.add_node(route.node)
             self._nodes[route.node].add(route)
+            self._sizes[route.node] += 1
+        else:
+            self._own[route] = None
 
     def add_node(self, node: bytes) -> None:
         """Make another node known, whether or not it handles anything."""
-        self._nodes.setdefault(node, set())
+        if node not in self._nodes:
+            self._nodes[node] = set()
+            self._sizes[node] = 0
 
     def remove(self, message: MessageId, route: Route) -> bool:
         """Forget that a receiver handles a message; False if it was not known to."""
         handled = self._handled.get(route)
         if handled is None or message not in handled:
             return False
-        handled.remove(message)
-        for rings in (self._everywhere,) if route.node else (self._everywhere, self._here):
-            rings[message].remove(route)
-            if not rings[message].routes:
-                del rings[message]
+        self._remove_all({message: {route}})
         return True
 
     def remove_receiver(self, route: Route) -> None:
         """Forget a receiver and everything it handles."""
-        for message in tuple(self._handled.get(route, ())):
-            self.remove(message, route)
-        if self._handled.pop(route, None) is None:
+        self.remove_receivers([route])
+
+    def remove_receivers(self, routes: Iterable[Route]) -> None:
+        """Forget receivers and everything they handle, in one pass over those of each message."""
+        gone: dict[MessageId, set[Route]] = {}
+        known = [route for route in dict.fromkeys(routes) if route in self._handled]
+        for route in known:
+            for message in self._handled[route]:
+                gone.setdefault(message, set()).add(route)
+        self._remove_all(gone)
+        for route in known:
+            del self._handled[route]
+            self._lose(route)
+            if route.node:
+                self._nodes[route.node].discard(route)
+                self._sizes[route.node] -= 1
+            else:
+                del self._own[route]
+
+    def remove_messages(self, node: bytes, gone: Mapping[MessageId, AbstractSet[bytes]]) -> None:
+        """Forget that receivers of another node handle messages: those named for each, or all where none are.
+
+        Receivers that handle nothing any more are forgotten, too.
+        """
+        found: dict[MessageId, set[Route]] = {}
+        named: set[Route] = set()
+        for message, receivers in gone.items():
+            if receivers:
+                routes = {Route(receiver, node) for receiver in receivers}
+            else:
+                routes = {route for route in _routes(self._everywhere.get(message)) if route.node == node}
+            named |= routes
+            if routes := {route for route in routes if message in self._handled.get(route, ())}:
+                found[message] = routes
+        self._remove_all(found)
+        self.remove_receivers(route for route in named if not self._handled.get(route))
+
+    def remove_node(self, node: bytes) -> None:
+        """Forget another node and all of its receivers."""
+        routes = self._nodes.pop(node, None)
+        self._sizes.pop(node, None)
+        if not routes:
             return
-        hidden = self._hidden.get(route.receiver, [])
+        gone = _OfNode(node)
+        for message in {message for route in routes for message in self._handled.pop(route)}:
+            if isinstance(self._everywhere[message], Route):
+                del self._everywhere[message]
+            else:
+                _remove(self._everywhere, message, gone)
+        for route in routes:
+            self._lose(route)
+
+    def remove_some(self, node: bytes, most: int) -> set[MessageId]:
+        """Forget about so many receivers of another node, and messages of theirs; return these messages.
+
+        For a node with many thousands, of which all at once would take long.
+        """
+        whole: list[Route] = []
+        gone: dict[MessageId, set[bytes]] = {}
+        for route in self._nodes.get(node, ()):
+            handled = self._handled[route]
+            if len(handled) < most:
+                whole.append(route)
+            for message in islice(handled, most):
+                gone.setdefault(message, set()).add(route.receiver)
+            most -= 1 + len(handled)
+            if most <= 0:
+                break
+        self.remove_messages(node, gone)
+        self.remove_receivers(whole)
+        return set(gone)
+
+    def _remove_all(self, gone: Mapping[MessageId, AbstractSet[Route]]) -> None:
+        """Forget that receivers handle messages, which they are known to."""
+        for message, routes in gone.items():
+            here = False
+            for route in routes:
+                self._handled[route].discard(message)
+                if route.node:
+                    self._sizes[route.node] -= 1
+                else:
+                    here = True
+            for turns in (self._everywhere, self._here) if here else (self._everywhere,):
+                _remove(turns, message, routes)
+
+    def _lose(self, route: Route) -> None:
+        """Let a receiver be found no more by its identity, but the one that it hid."""
+        hidden = self._hidden.get(route.receiver)
         if self._found[route.receiver] != route:
-            hidden.remove(route)
+            if hidden is not None:
+                hidden.remove(route)
         elif hidden:
             self._found[route.receiver] = hidden.pop()
         else:
             del self._found[route.receiver]
         if not hidden:
             self._hidden.pop(route.receiver, None)
-        if route.node in self._nodes:
-            self._nodes[route.node].discard(route)
-
-    def remove_node(self, node: bytes) -> None:
-        """Forget another node and all of its receivers."""
-        for route in tuple(self._nodes.get(node, ())):
-            self.remove_receiver(route)
-        self._nodes.pop(node, None)
 
     def next(self, message: MessageId) -> Route | None:
         """The next route for a unicast, round-robin over local and remote alike."""
-        ring = self._everywhere.get(message)
-        if ring is None:
-            return None
-        routes = ring.routes
-        return routes[0] if len(routes) == 1 else ring.next()
+        known = self._everywhere.get(message)
+        return known.next() if isinstance(known, _Ring) else known
 
     def next_here(self, message: MessageId) -> Route | None:
         """The next route among the receivers of this node."""
-        ring = self._here.get(message)
-        return ring.next() if ring is not None else None
+        known = self._here.get(message)
+        return known.next() if isinstance(known, _Ring) else known
 
     def only_here(self, message: MessageId) -> Route | None:
         """The receiver of this node, where it has just one."""
-        ring = self._here.get(message)
-        return ring.routes[0] if ring is not None and len(ring.routes) == 1 else None
+        known = self._here.get(message)
+        return known if isinstance(known, Route) else None
 
     def all(self, message: MessageId) -> Iterator[Route]:
         """Every receiver of a message, wherever it is."""
-        ring = self._everywhere.get(message)
-        return iter(tuple(ring.routes)) if ring is not None else iter(())
+        return iter(_routes(self._everywhere.get(message)))
 
     def all_here(self, message: MessageId) -> Iterator[Route]:
         """Every receiver of a message on this node."""
-        ring = self._here.get(message)
-        return iter(tuple(ring.routes)) if ring is not None else iter(())
+        return iter(_routes(self._here.get(message)))
 
     def find(self, receiver: bytes) -> Route | None:
         """Where the receiver with this identity is."""
@@ -166,13 +293,21 @@ class RoutingTable:
         """Whether a receiver is registered for a message."""
         return message in self._handled.get(route, ())
 
-    def handles_anything(self, route: Route) -> bool:
-        """Return whether a receiver is registered for any message."""
-        return bool(self._handled.get(route))
-
     def routes_of(self, node: bytes) -> int:
         """Return how much another node takes of the table: its receivers, and what each of them handles."""
-        return sum(1 + len(self._handled[route]) for route in self._nodes.get(node, ()))
+        return self._sizes.get(node, 0)
+
+    def handled_by(self, route: Route) -> Collection[MessageId]:
+        """Return what a receiver handles."""
+        return self._handled.get(route, ())
+
+    def receivers_of(self, node: bytes) -> tuple[Route, ...]:
+        """Return the receivers of another node, or, without an identity, of this one."""
+        return tuple(self._nodes.get(node, ())) if node else tuple(self._own)
+
+    def is_handled(self, message: MessageId) -> bool:
+        """Return whether a message has a receiver, wherever it is."""
+        return message in self._everywhere
 
     def knows_node(self, node: bytes) -> bool:
         return node in self._nodes
@@ -188,5 +323,6 @@ class RoutingTable:
         return {route: frozenset(handled) for route, handled in self._handled.items()}
 
     def alike(self, message: MessageId) -> list[MessageId]:
-        """Other versions and partitions of a message that somebody does handle."""
-        return [known for known in self._everywhere if known.identity == message.identity]
+        """Other versions and partitions of a message that somebody does handle, among those known the longest."""
+        compared = islice(self._everywhere, _MAX_COMPARED)
+        return [known for known in compared if known.identity == message.identity]
