@@ -52,6 +52,7 @@ bench: $(READY) ## measure, as ratios within one run
 	$(BIN)/python bench/wire.py
 	$(BIN)/python bench/node.py
 	$(BIN)/python bench/cluster.py
+	$(BIN)/python bench/bodies.py
 	$(BIN)/python bench/capture.py
 	$(BIN)/python bench/flood.py
 	$(BIN)/python -m bench.overload --quick

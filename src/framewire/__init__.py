@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     )
     from framewire.node import (
         Actor,
+        Buffers,
+        Codec,
         Context,
         DeadLetter,
         ExceptionMessage,
@@ -58,8 +60,10 @@ __all__ = [
     "Actor",
     "BadBody",
     "BadSignature",
+    "Buffers",
     "Capture",
     "Client",
+    "Codec",
     "ConfigError",
     "Context",
     "Curve",
@@ -123,6 +127,8 @@ _HOMES = {
         ),
         "framewire.node": (
             "Actor",
+            "Buffers",
+            "Codec",
             "Context",
             "DeadLetter",
             "ExceptionMessage",

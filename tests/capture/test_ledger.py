@@ -16,6 +16,7 @@ from tests.node.running import until
 from framewire.capture import ledger as ledgers
 from framewire.capture.columns import SCHEMA, Block, Records, batch_of
 from framewire.capture.ledger import COMPILED, PureLedger, open_ledger
+from framewire.wire import Message, decode, encode
 
 compiled = pytest.mark.skipif(not COMPILED, reason="there was no compiler")
 
@@ -340,3 +341,35 @@ def test_the_pure_make_is_used_where_that_is_asked_for():
         cwd=ROOT,
     )
     assert done.stdout == "False\n"
+
+
+def several_frames(*body):
+    return encode(Message(b"capture.several", body_frames=body, socket_identity=b"peer"))
+
+
+def test_views_are_recorded_as_what_they_show(ledger):
+    memory = bytearray(b"m" * 100_000)
+    frames = several_frames(b"head", memoryview(memory), memoryview(b""), memoryview(b"small"))
+    ledger.record("sent", b"peer", frames)
+    ledger.record("sent", b"peer", frames_of(1))
+    (batch,) = batches(ledger)
+    first, second = batch["frames"].to_pylist()
+    assert decode(first).body_frames == (b"head", bytes(memory), b"", b"small")
+    assert second == frames_of(1)
+
+
+def test_all_frames_of_a_body_of_several_weigh(ledger):
+    before = ledger.put
+    ledger.record("sent", b"peer", several_frames(b"head", memoryview(bytes(100_000)), b"x" * 100_000, b"small"))
+    assert 200_000 <= ledger.put - before <= 205_000
+
+
+@compiled
+def test_a_view_that_is_none_any_more_is_refused():
+    ledger, limits = opened()
+    released = memoryview(b"gone")
+    frames = [b"peer", b"", released]
+    released.release()
+    ledger.record("sent", b"peer", frames)
+    assert len(limits.refused) == 1
+    assert rows(ledger) == []

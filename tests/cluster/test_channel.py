@@ -18,10 +18,13 @@ from tests.node.running import until
 
 from framewire.cluster.channel import COMPILED, PureChannel, _compiled, open_channel
 from framewire.wire import Message, RouterAddress, encode
-from framewire.wire.moulds import HOLES
+from framewire.wire.moulds import DESCRIPTORS, FIXED, HOLES
 
 COMPILED_MAKE = _compiled()
-MAKES = {"pure": PureChannel, "compiled": COMPILED_MAKE and partial(COMPILED_MAKE, holes=HOLES)}
+MAKES = {
+    "pure": PureChannel,
+    "compiled": COMPILED_MAKE and partial(COMPILED_MAKE, holes=HOLES, descriptors=DESCRIPTORS, fixed=FIXED),
+}
 PURE = os.environ.get("FRAMEWIRE_PURE", "") not in ("", "0")
 
 
@@ -444,3 +447,131 @@ def test_messages_that_are_alike_come_together_and_all_come_in_order(make, pair)
     assert into.receive_runs(2) == [[told(1), told(2)]]
     assert into.receive_runs(100) == [[told(3)], *runs[1:]]
     assert into.receive_runs(100) == []
+
+
+# --- bodies of several frames
+
+LARGE = b"l" * 100_000
+
+
+def several(*body, **fields):
+    return encode(Message(b"several", body_frames=body, socket_identity=b"peer", **fields))
+
+
+def received(channel):
+    found = []
+    until(lambda: found or found.extend(channel.receive(10)))
+    return found
+
+
+def test_views_are_sent_as_frames_and_what_they_show_arrives(connected, make):
+    sender, receiver = (make(socket) for socket in connected)
+    memory = bytearray(LARGE)
+    frames = [memoryview(b"small"), memoryview(memory), b"bytes", memoryview(LARGE)[10:20], memoryview(b"")]
+    assert sender.send(frames)
+    assert received(receiver) == [[b"small", LARGE, b"bytes", LARGE[10:20], b""]]
+
+
+def test_the_memory_of_a_view_lives_until_it_is_sent(connected, make):
+    sender, receiver = (make(socket) for socket in connected)
+    for number in range(20):
+        assert sender.send([memoryview(bytearray([number]) * 100_000)])
+    found = []
+    until(lambda: found.extend(receiver.receive(10)) or len(found) == 20)
+    assert found == [[bytes([number]) * 100_000] for number in range(20)]
+
+
+def test_a_view_that_cannot_be_a_frame_is_refused_before_anything_is_sent(pair, make):
+    sender, receiver = (make(socket) for socket in pair)
+    released = memoryview(b"gone")
+    released.release()
+    with pytest.raises(ValueError, match="released"):
+        sender.send([b"first", released])
+    with pytest.raises((ValueError, BufferError)):
+        sender.send([b"first", memoryview(b"abcd")[::2]])
+    with pytest.raises(TypeError, match="frame 1 is bytearray, not bytes"):
+        sender.send([b"first", bytearray(b"x")])
+    assert sender.send([b"next"])
+    assert received(receiver) == [[b"next"]]
+
+
+def test_a_view_counts_with_all_of_its_bytes(pair, make):
+    sender, receiver = make(pair[0], max_bytes=1000), make(pair[1])
+    with pytest.raises(OSError, match="Message too long"):
+        sender.send([memoryview(bytes(1001))])
+    with pytest.raises(OSError, match="Message too long"):
+        sender.send([memoryview(bytes(2000)).cast("d")])
+    assert sender.send([memoryview(bytes(1000))])
+    assert received(receiver) == [[bytes(1000)]]
+
+
+def test_large_frames_of_a_body_of_several_are_views_of_what_came(connected):
+    sender, receiver = (open_channel(socket) for socket in connected)
+    frames = several(b"head", LARGE, b"small", LARGE)
+    assert sender.send(frames)
+    (found,) = received(receiver)
+    assert found == frames
+    large = [frame for frame in found if len(frame) == len(LARGE)]
+    assert {type(frame) for frame in large} == ({memoryview} if COMPILED else {bytes})
+    assert all(frame.readonly and frame.format == "B" for frame in large if isinstance(frame, memoryview))
+    assert {type(frame) for frame in found if len(frame) < len(LARGE)} == {bytes}
+    sender.send(found)  # as they are, to somebody else
+    assert received(receiver) == [frames]
+
+
+def test_all_other_large_frames_are_bytes(connected):
+    sender, receiver = (open_channel(socket) for socket in connected)
+    routed = {"routing": (RouterAddress("tcp://x", LARGE),)}
+    overlapping = several(b"head", LARGE, **routed)
+    lanes = [int.from_bytes(overlapping[DESCRIPTORS[1]][place : place + 2], "little") for place in (0, 2, 4, 6)]
+    lanes[1] += 1  # the routing reaches into the body
+    overlapping[DESCRIPTORS[1]] = b"".join(lane.to_bytes(2, "little") for lane in lanes)
+    cases = [
+        several(LARGE),
+        several(b"head", b"small", **routed),
+        several(b"head", b"small", correlation_id=LARGE),
+        overlapping,
+        [LARGE, *several(b"head", b"small")[1:]],
+        several(b"head", LARGE)[2:],
+        [b"peer", b"", LARGE],
+        [*several(b"head", LARGE)[:-2], LARGE, b"\x05\x00"],
+        [b"peer", b"", *[LARGE] * 3, *[b"\xff" * 8] * 17],
+    ]
+    for frames in cases:
+        assert sender.send(frames)
+        (found,) = received(receiver)
+        assert found == frames
+        assert {type(frame) for frame in found} == {bytes}
+
+
+def test_a_view_of_what_came_lives_longer_than_its_socket():
+    context = zmq.Context()
+    with context.socket(zmq.PAIR) as left, context.socket(zmq.PAIR) as right:
+        port = right.bind_to_random_port("tcp://127.0.0.1")
+        left.connect(f"tcp://127.0.0.1:{port}")
+        open_channel(left).send(several(b"head", LARGE))
+        (found,) = received(open_channel(right))
+    context.term()
+    assert found[2] == LARGE
+    if COMPILED:
+        with pytest.raises(TypeError, match="cannot create"):
+            type(found[2].obj)()
+
+
+def test_like_messages_of_several_frames_are_in_their_order(connected, make):
+    sender, receiver = (make(socket) for socket in connected)
+    bodies = [bytes([number]) * 100_000 for number in range(4)]
+    for body in bodies:
+        assert sender.send(several(b"head", body))
+    found = []
+    until(lambda: found.extend(each for run in receiver.receive_runs(10) for each in run) or len(found) == 4)
+    assert [frames[2] for frames in found] == bodies
+
+
+def test_a_message_of_several_large_frames_that_is_too_large_is_dropped_whole(connected, make):
+    sender, receiver = make(connected[0]), make(connected[1], max_bytes=250_000)
+    assert sender.send(several(b"head", LARGE, LARGE, LARGE))
+    assert sender.send(several(b"head", LARGE))
+    assert received(receiver) == [several(b"head", LARGE)]
+    assert receiver.oversized == 1
+    assert receiver.offenders == [b"peer"]

@@ -312,6 +312,24 @@ def test_the_source_of_a_v1_message_without_an_envelope_is_its_connection_and_no
     called(main)
 
 
+def test_an_answer_of_several_frames_cannot_be_said_in_v1_and_is_a_dead_letter():
+    @fw.message("test.frames")
+    class Frames(fw.Buffers):
+        pass
+
+    async def main(front, _, caller):
+        @front.handler(Job)
+        async def several(_):
+            return Frames([b"one", b"two"])
+
+        caller.send(b"test.job", body=b"\x80", points=[(b"test.frames", b"1.0")])
+        await eventually(lambda: front.dead_letters.counts["bad_body"] == 1)
+        (letter,) = front.dead_letters
+        assert letter.detail == "this cannot be said in V1: body_frames: V1 holds one frame, not 2"
+
+    called(main)
+
+
 def test_the_answer_to_a_caller_that_has_hung_up_is_a_dead_letter():
     async def main(front, _, caller):
         gone = []

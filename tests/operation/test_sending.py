@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 import msgspec
+import numpy as np
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
@@ -50,10 +51,15 @@ class Json(msgspec.Struct):
     number: int
 
 
+@fw.message("t.several")
+class Frames(fw.Buffers):
+    pass
+
+
 @pytest.fixture
 def types():
     module = ModuleType("messages_of_a_test")
-    for each in (Struct, Newer, Data, Raw, Proto, Json, fw.Actor):
+    for each in (Struct, Newer, Data, Raw, Proto, Json, Frames, fw.Actor):
         setattr(module, each.__name__, each)
     module.number = 7
     module.Alias = Raw
@@ -102,6 +108,8 @@ def test_a_version_is_needed_only_where_there_are_several(types):
         ("t.raw", '"text"', Raw(b"text")),
         ("t.raw", '{"a":1}', Raw(b'{"a":1}')),
         ("t.json", '{"number": 1}', Json(1)),
+        ("t.several", '["text", {"a": 1}]', Frames([b"text", b'{"a": 1}'])),
+        ("t.several", '["only"]', Frames([b"only"])),
     ],
 )
 def test_json_becomes_the_type_that_the_module_has_and_json_again(types, name, text, payload):
@@ -110,6 +118,14 @@ def test_json_becomes_the_type_that_the_module_has_and_json_again(types, name, t
     assert type(made) is type(payload)
     again = plain(made)
     assert types.payload(types.named(name), msgspec.json.encode(again).decode()) == payload
+
+
+def test_an_answer_with_an_array_is_shown_as_python_shows_it():
+    @fw.message("t.array", codec="msgpack+buffers")
+    class Array(msgspec.Struct):
+        values: np.ndarray
+
+    assert plain(Array(np.arange(3))) == {"values": "array([0, 1, 2])"}
 
 
 def test_protobuf_is_written_and_read_in_its_own_json(types):

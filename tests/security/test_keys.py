@@ -84,3 +84,11 @@ def test_a_short_key_is_refused_unless_that_is_said_to_be_insecure(length):
     expected = hmac.new(KEY[:length], b"x\x00\x00", hashlib.sha256).digest()
     assert short.mac(Message(b"x", 0)) == expected
     assert pickle.loads(pickle.dumps(short)) == short  # noqa: S301 - our own bytes
+
+
+@given(st.lists(st.binary()), st.binary())
+def test_the_mac_of_a_body_of_several_frames_is_that_of_the_same_bytes_in_one(frames, receiver):
+    message = Message(b"id", 2, b"part", tuple(map(memoryview, frames)), callback_receiver_identity=receiver)
+    key = DomainKey("d", KEY)
+    assert key.mac(message) == key.mac(message.replace(body=b"".join(frames)))
+    assert key.macs(message)(b"".join(frames)) == key.mac(message)

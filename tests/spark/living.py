@@ -23,6 +23,8 @@ class Worker(fw.Actor):
 
     def __init__(self):
         self.got = []
+        self.frames = []
+        """The frames that each came in."""
         self.came = threading.Condition()
 
     @fw.handles(Work)
@@ -36,6 +38,7 @@ class Worker(fw.Actor):
     def _note(self, payload, ctx):
         with self.came:
             self.got.append((bytes(payload), ctx.correlation_id))
+            self.frames.append(tuple(bytes(frame) for frame in ctx.body_frames))
             self.came.notify_all()
 
     @property

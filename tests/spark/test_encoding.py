@@ -104,3 +104,13 @@ def test_a_table_that_was_not_decoded_is_refused(spark):
 
 def test_no_python_runs_in_the_plan(spark):
     assert "Python" not in encode(decode(table(spark, [])))._jdf.queryExecution().executedPlan().toString()
+
+
+def test_bodies_of_several_frames_are_read_and_written_frame_by_frame(spark):
+    bodies = [(b"a", b"", b"\xff\x80\x00"), (), (b"",), (b"\xc3", b"\xa9"), tuple(bytes([n]) for n in range(200))]
+    cases = [encode_one(Message(b"several", body_frames=body)) for body in bodies]
+    decoded = decode(table(spark, cases)).orderBy("row")
+    rows = decoded.select("body", "body_frames", "error").collect()
+    assert [tuple(bytes(frame) for frame in row["body_frames"]) for row in rows] == bodies
+    assert [bytes(row["body"]) for row in rows] == [b"".join(body) for body in bodies]
+    assert by_spark(spark, cases) == cases

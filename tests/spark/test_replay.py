@@ -5,9 +5,9 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from tests.spark.lake_rows import BEGIN
+from tests.spark.lake_rows import BEGIN, make_lake
 from tests.spark.living import living_cluster
-from tests.spark.replayed import make_replay_lake
+from tests.spark.replayed import flow_row, make_replay_lake, row
 
 from framewire.cli import main
 from framewire.spark.asking import open_lake
@@ -177,3 +177,25 @@ def test_what_is_wrong_is_told_in_a_paragraph(lake, arguments, told):
     assert done.exit_code in (1, 2)
     assert told in done.output
     assert "Traceback" not in done.output
+
+
+def test_a_body_of_several_frames_is_replayed_in_its_frames(tmp_path, cluster):
+    uri, worker = cluster
+    frames = [[b"a", b"\xff", b""], None, []]
+    bodies = [b"a\xff", b"one", b""]
+    messages = [
+        row(10 * number, "shop", "sent", b"stock", body, f"flow-{number}", body_frames=kept)
+        for number, (body, kept) in enumerate(zip(bodies, frames, strict=True))
+    ]
+    flows = [flow_row(f"flow-{number}", 10 * number) for number in range(3)]
+    lake = make_lake(tmp_path / "lake", messages=messages, flows=flows)
+    tally = replay(choose(lake), Target(rendezvous=(uri,)), speed=None)
+    assert (tally.confirmed, tally.failed) == (3, 0)
+    assert worker.frames == [(b"a", b"\xff", b""), (b"one",), ()]
+
+
+def test_a_body_of_several_frames_of_which_one_was_cut_is_refused(tmp_path):
+    cut = b"[framewire cut: length=9 sha256=%b]" % (b"0" * 64)
+    messages = [row(0, "shop", "sent", b"stock", cut + b"x", "flow-a", body_frames=[cut, b"x"])]
+    lake = make_lake(tmp_path / "lake", messages=messages, flows=[flow_row("flow-a", 0)])
+    assert [each.refused for each in choose(lake)] == ["its body was cut when it was recorded"]

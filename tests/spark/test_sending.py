@@ -170,3 +170,36 @@ def test_digests_tell_messages_apart():
     ]
     assert len({message.digest for message in messages}) == len(messages)
     assert messages[0].digest == Outgoing(WORK, b"a", b"b").digest
+
+
+def test_a_body_of_several_frames_arrives_in_its_frames(cluster):
+    uri, worker = cluster
+    sent = [(b"a", b"", b"c" * 100_000), (b"ac", b""), (b"one",), ()]
+    with Sender(Target(rendezvous=(uri,))) as sender:
+        for frames in sent:
+            sender.send(Outgoing(WORK, b"".join(frames), b"flow", body_frames=frames))
+        sender.send(Outgoing(WORK, b"plain", b"flow"))
+    assert sender.tally.confirmed == 5
+    assert worker.frames == [*sent, (b"plain",)]
+
+
+def test_a_body_of_too_many_frames_fails_and_is_counted(cluster):
+    uri, worker = cluster
+    with Sender(Target(rendezvous=(uri,))) as sender:
+        sender.send(Outgoing(WORK, b"", b"flow", body_frames=(b"",) * 9000))
+        sender.send(work(1))
+    assert (sender.tally.confirmed, dict(sender.tally.reasons)) == (1, {"UsageError": 1})
+    assert "replay.work v1: a body has at most 8192 frames" in sender.tally.examples[0]
+    assert worker.bodies == [b"1"]
+
+
+def test_a_body_of_which_any_frame_was_cut_is_refused():
+    frames = cut_body(encode(Message(b"replay.work", body_frames=(b"secret" * 9, b"x"))), 10)
+    body = decode(frames)
+    assert refusal(b"replay.work", body.body, None, body.body_frames) == "its body was cut when it was recorded"
+    assert refusal(b"replay.work", b"xy", None, (b"x", b"y")) is None
+
+
+def test_the_same_bytes_in_other_frames_are_another_message():
+    bodies = [None, (b"a", b"b"), (b"ab", b""), (b"", b"ab"), (b"ab",)]
+    assert len({Outgoing(WORK, b"ab", b"flow", body_frames=frames).digest for frames in bodies}) == len(bodies)

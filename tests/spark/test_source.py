@@ -123,3 +123,24 @@ def test_a_stream_sends_each_batch_once_even_if_spark_runs_it_again(sinking, clu
         file.unlink()
     run()
     assert len(worker.got) == 3, "without the ledger it would have been sent again"
+
+
+def test_rows_with_frames_become_bodies_of_several_frames(sinking, cluster):
+    uri, worker = cluster
+    schema = "identity string, body binary, body_frames array<binary>"
+    sent = [[b"a", b"\xff\x00", b""], None, [b"one"], []]
+    found = [("replay.work", b"" if frames else b"plain", frames) for frames in sent]
+    write(sinking.createDataFrame(found, schema).coalesce(1), uri)
+    assert worker.frames == [(b"a", b"\xff\x00", b""), (b"plain",), (b"one",), ()]
+
+
+def test_rows_may_have_frames_alone_and_what_is_wrong_with_them_is_told(sinking, cluster):
+    uri, worker = cluster
+    rows = [("replay.work", [b"a", b"b"]), ("replay.work", [b"a", None])]
+    df = sinking.createDataFrame(rows, "identity string, body_frames array<binary>").coalesce(1)
+    with pytest.raises(Exception, match=r"replay\.work: body_frames holds a null"):
+        write(df, uri)
+    assert worker.frames == [(b"a", b"b")]
+    numbers = sinking.createDataFrame([("replay.work", [1])], "identity string, body_frames array<int>")
+    with pytest.raises(Exception, match="body_frames: the column is array<int>; must be array<binary>"):
+        write(numbers, uri)

@@ -2,7 +2,18 @@
 
 import pytest
 
-from framewire.wire import Distribution, Message, MessageId, RouterAddress, Selectors, TraceOptions
+from framewire.errors import UsageError
+from framewire.wire import (
+    Distribution,
+    Message,
+    MessageId,
+    RouterAddress,
+    Selectors,
+    TraceOptions,
+    decode,
+    encode,
+    forward,
+)
 
 MESSAGE = Message(
     b"orders.place",
@@ -120,3 +131,27 @@ def test_equal_messages_are_equal_and_hash_alike():
     assert MESSAGE.replace() == MESSAGE
     assert hash(MESSAGE) == hash(MESSAGE.replace())
     assert MESSAGE.replace(hops=1) != MESSAGE
+
+
+def test_frames_of_a_body_may_be_views_and_travel_as_they_are():
+    views = (memoryview(b"first"), b"second", memoryview(bytearray(b"third"))[1:])
+    message = Message(b"x", body_frames=views, routing=(RouterAddress("tcp://a", b"a"),))
+    frames = encode(message)
+    assert encode(message) == frames  # the second time by what is remembered of the first
+    assert all(any(frame is view for frame in frames) for view in views)
+    assert frames == encode(message.replace(body_frames=tuple(map(bytes, views))))
+    assert decode(frames) == message
+    assert forward(frames, RouterAddress("tcp://b", b"b"))[2:5] == [b"hird", b"second", b"first"]
+    assert message.body == b"firstsecondhird"
+    assert message.replace(body_frames=views[:1]).body == b"first"
+    assert type(message.replace(body_frames=views[:1]).body) is bytes
+
+
+@pytest.mark.parametrize(
+    "view",
+    [memoryview(bytes(8)).cast("d"), memoryview(bytes(8)).cast("B", (2, 4)), memoryview(bytes(8))[::2]],
+    ids=["doubles", "two dimensions", "stride"],
+)
+def test_a_view_that_is_not_flat_is_no_frame(view):
+    with pytest.raises(UsageError, match=r"^body_frames: .* is neither bytes nor a flat memoryview"):
+        encode(Message(b"x", body_frames=(b"", view)))

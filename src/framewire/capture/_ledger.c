@@ -14,7 +14,7 @@
 #include <structmember.h>
 #include <time.h>
 
-enum { EDITION = 2 }; /* one more whenever a call changes: the Python side does not use another build */
+enum { EDITION = 3 }; /* one more whenever a call changes: the Python side does not use another build */
 enum { RECORD_WEIGHT = 120, FRAME_WEIGHT = 4, FEWEST_BYTES = 1024, MOST_SPARE_BYTES = 16 * 1024 * 1024 };
 /* The buffers of a block. Each of the last three is of contents, behind one of where they end. */
 enum { TIMES, ENDS, FRAME_ENDS, FRAMES, DIRECTION_ENDS, DIRECTIONS, PEER_ENDS, PEERS, BUFFERS };
@@ -97,6 +97,29 @@ cut_off(Ledger *self, PyObject *spare)
     return block;
 }
 
+/* The content of a frame, bytes or a view of them; -1 where it is something else. A view is let go of by ``close_frame``. */
+static int
+open_frame(PyObject *frame, Py_buffer *view)
+{
+    if (PyBytes_Check(frame)) {
+        view->obj = NULL;
+        view->buf = PyBytes_AS_STRING(frame);
+        view->len = PyBytes_GET_SIZE(frame);
+        return 0;
+    }
+    if (PyMemoryView_Check(frame) && PyObject_GetBuffer(frame, view, PyBUF_SIMPLE) == 0)
+        return 0;
+    PyErr_Clear();
+    return -1;
+}
+
+static void
+close_frame(Py_buffer *view)
+{
+    if (view->obj != NULL)
+        PyBuffer_Release(view);
+}
+
 /* How many bytes there are in frames; -1 where something else is among them, or an offset would be too large. */
 static Py_ssize_t
 size_of(const Ledger *self, PyObject *frames)
@@ -104,9 +127,11 @@ size_of(const Ledger *self, PyObject *frames)
     Py_ssize_t size = 0, count = PySequence_Fast_GET_SIZE(frames), width = sizeof(int32_t);
     PyObject **items = PySequence_Fast_ITEMS(frames);
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (!PyBytes_Check(items[i]))
+        Py_buffer view;
+        if (open_frame(items[i], &view) < 0)
             return -1;
-        size += PyBytes_GET_SIZE(items[i]);
+        size += view.len;
+        close_frame(&view);
     }
     int fits = self->used[FRAMES] + size <= INT32_MAX && self->used[FRAME_ENDS] + count * width <= INT32_MAX;
     return fits ? size : -1;
@@ -172,9 +197,14 @@ add(Ledger *self, const Row *row, PyObject *frames, Py_ssize_t size)
     int32_t *ends = (int32_t *)(PyByteArray_AS_STRING(self->buffers[FRAME_ENDS]) + self->used[FRAME_ENDS]);
     char *to = PyByteArray_AS_STRING(self->buffers[FRAMES]);
     for (Py_ssize_t i = 0; i < count; i++) {
-        Py_ssize_t length = PyBytes_GET_SIZE(items[i]);
-        memcpy(to + place, PyBytes_AS_STRING(items[i]), (size_t)length);
-        ends[i] = place += (int32_t)length;
+        Py_buffer view;
+        if (open_frame(items[i], &view) < 0) { /* it was open a moment ago, and no Python has run */
+            ends[i] = place;
+            continue;
+        }
+        memcpy(to + place, view.buf, (size_t)view.len);
+        ends[i] = place += (int32_t)view.len;
+        close_frame(&view);
     }
     self->used[FRAMES] = place;
     self->used[FRAME_ENDS] += count * width;

@@ -20,18 +20,21 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from framewire.capture.columns import Block, Records, rows_of
+from framewire.wire.moulds import DESCRIPTORS
 
 __all__ = ["COMPILED", "RECORD_WEIGHT", "Admit", "Ledger", "PureLedger", "Refuse", "Take", "open_ledger"]
 
 log = logging.getLogger("framewire.capture")
 
-_EDITION = 2
+_EDITION = 3
 """That of ``_ledger.c`` which goes with this module."""
 RECORD_WEIGHT = 120
 _FRAME = 50
 """Memory that a record and each of its frames take, roughly: an object, its place in a list, a short content."""
 _FEW_FRAMES = 32
-"""Frames of a message whose large content is where the formats put bodies: third from the top, or last."""
+"""Frames of a message whose large content is where a body of one frame is put: third from the top, or last."""
+_DESCRIPTOR, _ONE = DESCRIPTORS[-1], (1).to_bytes(2, "little")
+"""The frame that says how many frames a body has, in its second lane."""
 _PIECE = 500
 """Records that are handed over at a time, at least: the node waits about half a millisecond while they become
 columns."""
@@ -95,7 +98,7 @@ class PureLedger:
         ) -> None:
             nonlocal frames_of, times, directions, peers, reasons, counts
             count = len(frames)
-            if 2 < count <= _FEW_FRAMES:
+            if 2 < count <= _FEW_FRAMES and frames[_DESCRIPTOR][2:4] == _ONE:
                 weight = RECORD_WEIGHT + count * _FRAME + len(frames[2]) + len(frames[-1])
             else:
                 weight = RECORD_WEIGHT + count * _FRAME + sum(map(len, frames))

@@ -17,7 +17,7 @@
 #include <structmember.h>
 
 /* One more whenever a call is added or changed: the Python side does not use an older build. */
-enum { EDITION = 8 };
+enum { EDITION = 9 };
 
 enum { DONTWAIT = 1, SNDMORE = 2 };
 
@@ -33,6 +33,7 @@ static struct {
     int (*msg_send)(frame_t *, void *, int);
     int (*msg_recv)(frame_t *, void *, int);
     int (*msg_close)(frame_t *);
+    int (*msg_move)(frame_t *, frame_t *);
     int (*msg_more)(const frame_t *);
     void *(*msg_data)(frame_t *);
     size_t (*msg_size)(const frame_t *);
@@ -46,6 +47,9 @@ static PyObject *closed_name, *underlying_name;
    takes less than to make another, and to hash and compare it later on takes nothing. */
 enum { SHARED_BYTES = 64, SHARED_FRAMES = 64, MOST_HOLES = 8 };
 
+/* The parts of a message that a descriptor says the place of; the body is the last of them. */
+enum { CALLBACKS, ROUTING, BODY, SECTIONS, ENVELOPE = 2 };
+
 typedef struct {
     PyObject_HEAD
     PyObject *socket;
@@ -55,6 +59,8 @@ typedef struct {
     Py_ssize_t max_bytes;
     Py_ssize_t holes[MOST_HOLES]; /* which frames are new in every message, counted from the end where negative */
     Py_ssize_t hole_count;
+    Py_ssize_t descriptors[SECTIONS]; /* counted from the end; 0 where large frames are always copied */
+    Py_ssize_t fixed;                 /* frames at the end that no section may reach into */
     unsigned long long oversized;
     unsigned long long unread; /* messages that were taken off the socket, and for which there was no memory */
     PyObject *offenders; /* the first frames of what was oversized, until somebody takes them out */
@@ -118,7 +124,8 @@ receive_frame(frame_t *frame, void *socket)
 enum { LARGE_BYTES = 65536 };
 
 typedef struct borrowed {
-    PyObject *frame;
+    PyObject *frame; /* bytes; NULL where it is a view of something else */
+    Py_buffer view;
     struct borrowed *below;
 } borrowed_t;
 
@@ -158,10 +165,57 @@ let_go(void)
     borrowed_t *top = atomic_load(&pile) == NULL ? NULL : atomic_exchange(&pile, NULL);
     while (top != NULL) {
         borrowed_t *below = top->below;
-        Py_DECREF(top->frame);
+        if (top->frame == NULL)
+            PyBuffer_Release(&top->view);
+        else
+            Py_DECREF(top->frame);
         PyMem_RawFree(top);
         top = below;
     }
+}
+
+/* A frame as libzmq received it: what a large frame of a body of several is a view of, so that it is never copied. */
+typedef struct {
+    PyObject_HEAD
+    frame_t frame;
+} Received;
+
+static int
+received_getbuffer(PyObject *self, Py_buffer *view, int flags)
+{
+    frame_t *frame = &((Received *)self)->frame;
+    return PyBuffer_FillInfo(view, self, zmq.msg_data(frame), (Py_ssize_t)zmq.msg_size(frame), 1, flags);
+}
+
+static void
+received_dealloc(PyObject *self)
+{
+    zmq.msg_close(&((Received *)self)->frame);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyBufferProcs received_buffer = {.bf_getbuffer = received_getbuffer};
+
+static PyTypeObject received_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "framewire.cluster._zmqio.Received",
+    .tp_doc = "A frame as libzmq received it.",
+    .tp_basicsize = sizeof(Received),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_dealloc = received_dealloc,
+    .tp_as_buffer = &received_buffer,
+};
+
+/* Takes over what is in a frame, which is empty then. */
+static PyObject *
+received_from(frame_t *frame)
+{
+    Received *made = PyObject_New(Received, &received_type);
+    if (made == NULL)
+        return NULL;
+    zmq.msg_init(&made->frame);
+    zmq.msg_move(&made->frame, frame);
+    keep_memory();
+    return (PyObject *)made;
 }
 
 typedef enum { MESSAGE, NOTHING, OVERSIZED, FAILED } received_t;
@@ -224,6 +278,54 @@ put(parts_t *parts, PyObject *part)
     return failed;
 }
 
+/* Which frames are those of a body of several, or none: *first == *end. None also where another part reaches into the
+   body: all else in a message is bytes. */
+static void
+find_body(const Channel *self, PyObject *frames, Py_ssize_t *first, Py_ssize_t *end)
+{
+    Py_ssize_t count = PyList_GET_SIZE(frames), highest = self->fixed, offset = 0, entries = 0;
+    *first = *end = 0;
+    for (int section = 0; section < SECTIONS; section++) {
+        Py_ssize_t at = count + self->descriptors[section];
+        PyObject *frame = at < 0 || at >= count ? NULL : PyList_GET_ITEM(frames, at);
+        if (frame == NULL || !PyBytes_Check(frame) || PyBytes_GET_SIZE(frame) != 8)
+            return;
+        const unsigned char *raw = (const unsigned char *)PyBytes_AS_STRING(frame);
+        offset = raw[0] | raw[1] << 8;
+        entries = raw[2] | raw[3] << 8;
+        if (section != BODY && entries > 0) {
+            Py_ssize_t top = offset + entries * (raw[4] | raw[5] << 8) - 1;
+            highest = top > highest ? top : highest;
+        }
+    }
+    if (entries < 2 || offset <= highest || offset + entries - 1 > count - ENVELOPE)
+        return;
+    *first = count - (offset + entries - 1);
+    *end = count - offset + 1;
+}
+
+/* Makes of the large frames what they are for others: views for a body of several, and bytes. */
+static int
+settle(const Channel *self, PyObject *frames)
+{
+    Py_ssize_t first, end;
+    find_body(self, frames, &first, &end);
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(frames); i++) {
+        PyObject *frame = PyList_GET_ITEM(frames, i), *made;
+        if (!Py_IS_TYPE(frame, &received_type))
+            continue;
+        frame_t *held = &((Received *)frame)->frame;
+        if (i >= first && i < end)
+            made = PyMemoryView_FromObject(frame);
+        else
+            made = PyBytes_FromStringAndSize(zmq.msg_data(held), (Py_ssize_t)zmq.msg_size(held));
+        if (made == NULL)
+            return -1;
+        PyList_SetItem(frames, i, made); /* lets go of the other */
+    }
+    return 0;
+}
+
 /* One message. Whatever goes wrong, all of its frames are taken off the socket, so that the next call starts with
    the next message. */
 static received_t
@@ -243,20 +345,25 @@ receive_one(Channel *self, void *socket, PyObject **message)
     parts.many = NULL;
     parts.count = 0;
     received_t outcome = MESSAGE;
-    Py_ssize_t bytes = 0;
+    Py_ssize_t bytes = 0, large = 0;
     for (;;) {
         size_t size = zmq.msg_size(&frame);
+        int more = zmq.msg_more(&frame);
         if (outcome == MESSAGE) {
             if (parts.count >= self->max_frames || size > (size_t)(self->max_bytes - bytes)) {
                 outcome = OVERSIZED;
             }
             else {
                 bytes += (Py_ssize_t)size;
-                if (put(&parts, bytes_of(self, parts.count, zmq.msg_data(&frame), (Py_ssize_t)size)) < 0)
+                int is_large = size >= LARGE_BYTES && parts.count >= ENVELOPE && self->fixed > 0;
+                large += is_large;
+                PyObject *part = is_large ? received_from(&frame)
+                                          : bytes_of(self, parts.count, zmq.msg_data(&frame), (Py_ssize_t)size);
+                if (put(&parts, part) < 0)
                     outcome = FAILED;
             }
         }
-        if (!zmq.msg_more(&frame))
+        if (!more)
             break;
         if (receive_frame(&frame, socket) < 0) { /* the rest of a message is always there, unless the context is going down */
             if (outcome != FAILED)
@@ -269,7 +376,7 @@ receive_one(Channel *self, void *socket, PyObject **message)
     PyObject *error_type, *error, *traceback;
     PyErr_Fetch(&error_type, &error, &traceback);
     PyObject *frames = listed(&parts);
-    if (frames == NULL)
+    if (frames == NULL || (large > 0 && outcome == MESSAGE && settle(self, frames) < 0))
         outcome = FAILED;
     if (error_type != NULL)
         PyErr_Restore(error_type, error, traceback);
@@ -303,6 +410,8 @@ alike(const Channel *self, PyObject *one, PyObject *other)
         PyObject *here = PyList_GET_ITEM(one, i), *there = PyList_GET_ITEM(other, i);
         if (here == there || is_hole(self, i, count))
             continue;
+        if (!PyBytes_Check(here) || !PyBytes_Check(there)) /* a body of several frames: each is read by itself */
+            return 0;
         Py_ssize_t size = PyBytes_GET_SIZE(here);
         if (size != PyBytes_GET_SIZE(there) || memcmp(PyBytes_AS_STRING(here), PyBytes_AS_STRING(there), (size_t)size) != 0)
             return 0;
@@ -380,22 +489,65 @@ channel_receive_runs(Channel *self, PyObject *argument)
     return receive(self, argument, 1);
 }
 
+/* A frame that is to be sent: bytes, or a view of something else that is let go of by whoever has it. */
+typedef struct {
+    PyObject *bytes; /* NULL for a view */
+    Py_buffer view;
+} outgoing_t;
+
+/* Opens a frame; -1 with an exception where it is none. */
 static int
-send_frame(void *socket, PyObject *item, int flags)
+open_frame(PyObject *item, Py_ssize_t index, outgoing_t *opened)
 {
-    size_t size = (size_t)PyBytes_GET_SIZE(item);
+    if (PyBytes_Check(item)) {
+        opened->bytes = item;
+        return 0;
+    }
+    opened->bytes = NULL;
+    if (!PyMemoryView_Check(item)) {
+        PyErr_Format(PyExc_TypeError, "frame %zd is %s, not bytes", index, Py_TYPE(item)->tp_name);
+        return -1;
+    }
+    return PyObject_GetBuffer(item, &opened->view, PyBUF_SIMPLE);
+}
+
+static Py_ssize_t
+size_of(const outgoing_t *opened)
+{
+    return opened->bytes == NULL ? opened->view.len : PyBytes_GET_SIZE(opened->bytes);
+}
+
+static void
+close_frame(outgoing_t *opened)
+{
+    if (opened->bytes == NULL)
+        PyBuffer_Release(&opened->view);
+}
+
+/* Takes the opened frame over, whatever happens. */
+static int
+send_frame(void *socket, outgoing_t *opened, int flags)
+{
+    size_t size = (size_t)size_of(opened);
+    void *data = opened->bytes == NULL ? opened->view.buf : PyBytes_AS_STRING(opened->bytes);
     borrowed_t *borrowed = size < LARGE_BYTES ? NULL : PyMem_RawMalloc(sizeof *borrowed);
     int sent;
     if (borrowed == NULL) {
         do {
-            sent = zmq.send(socket, PyBytes_AS_STRING(item), size, flags);
+            sent = zmq.send(socket, data, size, flags);
         } while (sent < 0 && zmq.error() == EINTR);
+        int number = sent < 0 ? zmq.error() : 0;
+        close_frame(opened);
+        if (sent < 0)
+            errno = number;
         return sent;
     }
     keep_memory();
-    borrowed->frame = Py_NewRef(item);
+    borrowed->frame = Py_XNewRef(opened->bytes);
+    if (opened->bytes == NULL)
+        borrowed->view = opened->view;
     frame_t frame;
-    if (zmq.msg_init_data(&frame, PyBytes_AS_STRING(item), size, put_back, borrowed) < 0) {
+    if (zmq.msg_init_data(&frame, data, size, put_back, borrowed) < 0) {
         put_back(NULL, borrowed);
         return -1;
     }
@@ -430,11 +582,11 @@ send_one(Channel *self, void *socket, PyObject *argument)
     }
     Py_ssize_t room = self->max_bytes;
     for (Py_ssize_t i = 0; i < count; i++) {
-        if (!PyBytes_Check(items[i])) {
-            PyErr_Format(PyExc_TypeError, "frame %zd is %s, not bytes", i, Py_TYPE(items[i])->tp_name);
+        outgoing_t opened;
+        if (open_frame(items[i], i, &opened) < 0)
             goto done;
-        }
-        Py_ssize_t size = PyBytes_GET_SIZE(items[i]);
+        Py_ssize_t size = size_of(&opened);
+        close_frame(&opened);
         room = size > room ? -1 : room - size;
         if (room < 0 || i >= self->max_frames) {
             raise_error(EMSGSIZE);
@@ -444,7 +596,14 @@ send_one(Channel *self, void *socket, PyObject *argument)
     outcome = SENT;
     for (Py_ssize_t i = 0; i < count; i++) {
         int flags = DONTWAIT | (i + 1 < count ? SNDMORE : 0);
-        if (send_frame(socket, items[i], flags) >= 0)
+        outgoing_t opened;
+        if (open_frame(items[i], i, &opened) < 0) { /* it was open a moment ago, and no Python has run */
+            PyErr_Clear();
+            PyErr_SetString(PyExc_SystemError, "a frame was closed while its message was sent");
+            outcome = REFUSED;
+            goto done;
+        }
+        if (send_frame(socket, &opened, flags) >= 0)
             continue;
         int number = zmq.error();
         if (number != EAGAIN) {
@@ -504,10 +663,14 @@ channel_send_many(Channel *self, PyObject *argument)
 static int
 channel_init(Channel *self, PyObject *args, PyObject *kwargs)
 {
-    static char *names[] = {"socket", "max_frames", "max_bytes", "holes", NULL};
+    static char *names[] = {"socket", "max_frames", "max_bytes", "holes", "descriptors", "fixed", NULL};
     PyObject *socket, *holes = NULL;
-    Py_ssize_t max_frames, max_bytes;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "Onn|O!", names, &socket, &max_frames, &max_bytes, &PyTuple_Type, &holes))
+    Py_ssize_t max_frames, max_bytes, *at = self->descriptors;
+    at[CALLBACKS] = at[ROUTING] = at[BODY] = self->fixed = 0;
+    if (!PyArg_ParseTupleAndKeywords(
+            args, kwargs, "Onn|O!(nnn)n", names, &socket, &max_frames, &max_bytes, &PyTuple_Type, &holes, &at[CALLBACKS],
+            &at[ROUTING], &at[BODY], &self->fixed
+        ))
         return -1;
     if (zmq.send == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "load() has not been called");
@@ -626,6 +789,7 @@ load(PyObject *Py_UNUSED(module), PyObject *argument)
     FIND(msg_send, "zmq_msg_send");
     FIND(msg_recv, "zmq_msg_recv");
     FIND(msg_close, "zmq_msg_close");
+    FIND(msg_move, "zmq_msg_move");
     FIND(msg_more, "zmq_msg_more");
     FIND(msg_data, "zmq_msg_data");
     FIND(msg_size, "zmq_msg_size");
@@ -652,7 +816,8 @@ PyInit__zmqio(void)
 {
     closed_name = PyUnicode_InternFromString("closed");
     underlying_name = PyUnicode_InternFromString("underlying");
-    if (closed_name == NULL || underlying_name == NULL || PyType_Ready(&channel_type) < 0)
+    if (closed_name == NULL || underlying_name == NULL || PyType_Ready(&channel_type) < 0
+        || PyType_Ready(&received_type) < 0)
         return NULL;
     PyObject *created = PyModule_Create(&module);
     if (created == NULL || PyModule_AddObjectRef(created, "Channel", (PyObject *)&channel_type) < 0 ||

@@ -2,6 +2,10 @@
 
 There are two makes of ``Channel`` that behave alike: one compiled, which spends a microsecond or two on a message,
 and one on pyzmq alone, for where there was no compiler or ``FRAMEWIRE_PURE=1`` is set. Neither blocks.
+
+Frames are bytes, and so they are typed; only the frames of a body may be views (``memoryview``) as well. Those are
+sent from where they are, and the compiled channel receives the large frames of a body of several as views of
+libzmq's own memory, without a copy (bench/bodies.py).
 """
 
 from __future__ import annotations
@@ -17,13 +21,13 @@ from typing import Protocol
 import zmq
 from zmq.backend import Socket as _Socket
 
-from framewire.wire.moulds import HOLES, are_alike
+from framewire.wire.moulds import DESCRIPTORS, FIXED, HOLES, are_alike
 
 __all__ = ["COMPILED", "Channel", "PureChannel", "open_channel"]
 
 log = logging.getLogger("framewire.cluster")
 
-_EDITION = 8
+_EDITION = 9
 """That of ``_zmqio.c`` which goes with this module."""
 _MOST_OFFENDERS = 1000
 # Plain numbers: with pyzmq's own names for them, which are enumerations, each frame takes a microsecond more.
@@ -126,10 +130,8 @@ class PureChannel:
         self._must_own()
         if not frames:
             raise ValueError("a message has at least one frame")
-        for index, frame in enumerate(frames):
-            if not isinstance(frame, bytes):
-                raise TypeError(f"frame {index} is {type(frame).__name__}, not bytes")
-        if len(frames) > self._max_frames or sum(map(len, frames)) > self._max_bytes:
+        size = sum(_size(index, frame) for index, frame in enumerate(frames))
+        if len(frames) > self._max_frames or size > self._max_bytes:
             raise OSError(errno.EMSGSIZE, os.strerror(errno.EMSGSIZE))
         socket, send, last = self._socket, _Socket.send, len(frames) - 1
         sent = True
@@ -158,6 +160,17 @@ class PureChannel:
     def _must_own(self) -> None:
         if threading.get_ident() != self._owner:
             raise RuntimeError("a channel belongs to the thread that made it")
+
+
+def _size(index: int, frame: object) -> int:
+    """Return the bytes of a frame, or raise what is wrong with it."""
+    if isinstance(frame, bytes):
+        return len(frame)
+    if not isinstance(frame, memoryview):
+        raise TypeError(f"frame {index} is {type(frame).__name__}, not bytes")
+    if not frame.c_contiguous:  # this is also where a view that was released is told
+        raise BufferError(f"frame {index}: the bytes of the view are not in a row")
+    return frame.nbytes
 
 
 def _os_error(problem: zmq.ZMQError) -> OSError:
@@ -191,4 +204,4 @@ def open_channel(socket: zmq.Socket[bytes], max_frames: int = MAX_FRAMES, max_by
     """A channel on a socket: the compiled one where it can be had."""
     if _CompiledChannel is None:
         return PureChannel(socket, max_frames, max_bytes)
-    return _CompiledChannel(socket, max_frames, max_bytes, HOLES)  # type: ignore[no-any-return]
+    return _CompiledChannel(socket, max_frames, max_bytes, HOLES, DESCRIPTORS, FIXED)  # type: ignore[no-any-return]

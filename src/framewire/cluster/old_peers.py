@@ -122,7 +122,7 @@ def _lowered(reply: Message, guest: _Guest, written: Mapping[MessageId, MessageI
                 callback_key=0,
                 callback_points=guest.points,
                 ttl_ticks=reply.ttl_ticks // _TICKS_PER_MILLISECOND * _TICKS_PER_MILLISECOND,
-                body=reply.body,
+                body_frames=reply.body_frames or (b"",),
                 socket_identity=guest.connection,
             ),
             1,

@@ -18,6 +18,7 @@ from framewire.node.thread_pool import waiting
 from framewire.node.worker import Worker
 from framewire.routing import Route
 from framewire.wire import Distribution, Message, MessageId, TraceOptions
+from framewire.wire.message import BodyFrame
 
 if TYPE_CHECKING:
     from framewire.node.cell import Cell
@@ -43,6 +44,11 @@ class Context:
     def message(self) -> Message:
         """The message as it is on the wire."""
         return self._parcel.to_message(self._cell.core.now())
+
+    @property
+    def body_frames(self) -> tuple[BodyFrame, ...]:
+        """The frames of the message's body: bytes, or read-only views where a body of several has large ones."""
+        return self._parcel.body
 
     @property
     def message_id(self) -> MessageId:
@@ -87,6 +93,8 @@ class Context:
         """Pass the message on, or another in its place, to a certain node or actor. The flow goes on there."""
         passed = self._following(self._parcel.payload if payload is None else payload)
         passed.stencil = None
+        if payload is None:
+            passed.keep_frames(self._parcel)
         if isinstance(to_actor, Route):
             passed.receiver, passed.receiver_node = to_actor.receiver, to_actor.node
         else:

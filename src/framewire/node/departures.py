@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from functools import partial
 from time import time_ns
+from typing import cast
 
 from framewire.errors import BadBody, BadSignature, Expired, MessageError, Overloaded, Unreachable, UsageError
 from framewire.node.core import Core
@@ -33,9 +34,12 @@ def reason_of(error: MessageError) -> Reason:
 
 
 def _encoded(stencil: Stencil, payload: object) -> bytes | None:
-    """The body of an answer; None where it cannot be written, which is told of the parcel that it becomes then."""
+    """The body of an answer; None where it cannot be written, or in several frames: it becomes a parcel then."""
+    message_type = stencil.message_type
+    if message_type.several:
+        return None
     try:
-        return stencil.message_type.encode(payload)
+        return cast("bytes", message_type.encode(payload))
     except Exception:  # noqa: BLE001 - whatever it is
         return None
 
@@ -71,8 +75,10 @@ class Departures:
             if router is None or router.uri != transport.uri:
                 router = self._address = RouterAddress(transport.uri, core.identity)
             frames = None
-            if stencil is not None and len(body := parcel.body_frames or parcel.body) == 1:
-                frames = stencil.written(body[0], parcel, now, router, core.keyring)
+            if stencil is not None and not stencil.message_type.several:
+                body = parcel.body_frames or parcel.body
+                if len(body) == 1:
+                    frames = stencil.written(cast("bytes", body[0]), parcel, now, router, core.keyring)
             if frames is None:
                 frames = self._frames(parcel, now, router)
             room = self._hand_over(transport, route.node, parcel.message_id, frames)
@@ -172,6 +178,6 @@ class Departures:
             except UsageError as problem:
                 raise BadSignature(str(problem)) from None
         frames = encode(message)
-        if parcel.stencil is not None:
+        if parcel.stencil is not None and not parcel.stencil.message_type.several:
             parcel.stencil.learn(message, frames, router, keyring)
         return frames

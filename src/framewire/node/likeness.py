@@ -23,6 +23,8 @@ __all__ = ["Familiar", "Likeness"]
 _NOBODY = (b"", b"", 0, (), False)
 _MOST = 4096
 """Kinds of messages that are remembered."""
+_LONGEST = 1024
+"""Bytes of a frame that kinds are told by; a mould has no longer ones."""
 
 
 class Likeness:
@@ -182,6 +184,8 @@ class Familiar:
     def recall(self, frames: list[bytes], ring: KeyRing | None) -> Likeness | None:
         """The kind that a message is most probably of."""
         try:
+            if len(frames[3]) > _LONGEST:  # a large frame of a body of several: a hash of it takes long
+                return None
             like = self._known[len(frames), frames[3], frames[-6], frames[-10]]
         except LookupError:
             return None

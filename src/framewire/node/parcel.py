@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -18,6 +18,7 @@ from framewire.node.payloads import MessageType, type_of
 from framewire.routing import Route
 from framewire.security import KeyRing
 from framewire.wire import Distribution, Message, MessageId, RouterAddress, encode
+from framewire.wire.message import BodyFrame
 from framewire.wire.moulds import Mould
 
 if TYPE_CHECKING:
@@ -102,14 +103,14 @@ class Stencil:
     def recorded(self, parcel: Parcel, now: float) -> list[bytes]:
         """The frames of a parcel that does not leave this node, as they are recorded."""
         here, body = self._here, parcel.body_frames
-        if here is None or (body is not None and len(body) != 1):
+        if here is None or self.message_type.several or (body is not None and len(body) != 1):
             message = parcel.to_message(now)
             frames = encode(message)
             self._here = Mould.of(message, frames)
             return frames
         callback = parcel.callback
         return here.filled(
-            self.message_type.encode(parcel.payload) if body is None else body[0],
+            self.message_type.encode(parcel.payload) if body is None else cast("bytes", body[0]),
             ttl_ticks(parcel.deadline, now),
             parcel.correlation_id,
             0 if callback is None else callback.key,
@@ -122,7 +123,7 @@ class Parcel(msgspec.Struct):
 
     message_id: MessageId
     payload: Any = unread
-    body_frames: tuple[bytes, ...] | None = None
+    body_frames: tuple[BodyFrame, ...] | None = None
     correlation_id: bytes = b""
     callback: Callback | None = None
     deadline: float = math.inf
@@ -152,19 +153,19 @@ class Parcel(msgspec.Struct):
         """Bytes of the body."""
         if self.body_frames is None:
             try:
-                return len(type_of(type(self.payload)).encode(self.payload))
+                return sum(map(len, type_of(type(self.payload)).frames(self.payload)))
             except Exception:  # noqa: BLE001 - what cannot be written may be handled on this node all the same
                 return sys.getsizeof(self.payload)
         return sum(map(len, self.body_frames))
 
     @property
-    def body(self) -> tuple[bytes, ...]:
+    def body(self) -> tuple[BodyFrame, ...]:
         """The body, encoded now if it has not been, or ``BadBody``."""
         if self.body_frames is None:
             stencil = self.stencil
             declared = type_of(type(self.payload)) if stencil is None else stencil.message_type
             try:
-                self.body_frames = (declared.encode(self.payload),)
+                self.body_frames = declared.frames(self.payload)
             except Exception as problem:
                 what = f"{declared.python_type.__qualname__} as {declared.codec}"
                 raise BadBody(f"cannot write this {what}: {problem}", message_id=self.message_id) from problem
@@ -179,6 +180,12 @@ class Parcel(msgspec.Struct):
             return self.payload
         self.payload = message_type.read(self.body_frames or self.body)
         return self.payload
+
+    def keep_frames(self, came: Parcel) -> None:
+        """Take over the frames that a message came with, where its codec would write them as one."""
+        frames = came.body_frames
+        if frames is not None and len(frames) > 1 and len(self.body) == 1 and b"".join(frames) == self.body[0]:
+            self.body_frames = frames
 
     def to_message(self, now: float, router: RouterAddress | None = None) -> Message:
         """The same message as it goes onto the wire, with what is left of its time; sent by a router if given."""

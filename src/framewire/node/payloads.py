@@ -13,14 +13,48 @@ from typing import Any, TypeVar
 import msgspec
 
 from framewire.errors import BadBody, UsageError
+from framewire.node import out_of_band
+from framewire.node.buffers import LARGE_BYTES, Buffers, frames_of
 from framewire.wire import MessageId
+from framewire.wire.message import BodyFrame
 
-__all__ = ["MessageType", "declare", "message", "type_of"]
+__all__ = ["Codec", "MessageType", "declare", "message", "type_of"]
 
 T = TypeVar("T")
-_LARGE = 65_536
 _MARK = "__framewire_message__"
-Codec = tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
+_Functions = tuple[Callable[[Any], Any], Callable[[Any], Any], bool]
+"""What writes a body, what reads one, and whether in frames: see ``MessageType.several``."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Codec:
+    """A codec of your own: ``@fw.message("camera.picture", codec=fw.Codec("jpeg", encode, decode))``.
+
+    ``encode`` takes a payload and returns its body: a buffer, or a list or tuple of buffers, each of which travels
+    as a frame. ``decode`` takes the frames of a body as a tuple and returns a payload; a frame is bytes, or a
+    read-only view where a body of several has large ones.
+    """
+
+    name: str
+    encode: Callable[[Any], Any]
+    decode: Callable[[tuple[BodyFrame, ...]], Any]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or not (callable(self.encode) and callable(self.decode)):
+            raise UsageError(f"codec: {self!r} needs a name and two functions, encode and decode")
+
+    def _functions(self, cls: type) -> _Functions:
+        def write(payload: Any) -> tuple[BodyFrame, ...]:
+            encoded = self.encode(payload)
+            return frames_of(encoded if isinstance(encoded, list | tuple) else (encoded,))
+
+        def read(frames: Sequence[BodyFrame]) -> Any:
+            decoded = self.decode(tuple(frames))
+            if not isinstance(decoded, cls):
+                raise TypeError(f"decode returned {type(decoded).__qualname__}")
+            return decoded
+
+        return write, read, True
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -30,28 +64,49 @@ class MessageType:
     python_type: type
     message_id: MessageId
     codec: str
-    encode: Callable[[Any], bytes]
-    _decode: Callable[[bytes], Any]
+    encode: Callable[[Any], Any]
+    """Returns a body as bytes, or as a tuple of frames where ``several`` is true."""
+    _decode: Callable[[Any], Any]
+    several: bool = False
+    """Whether the codec writes and reads frames, of which there may be several; others write one."""
 
-    def decode(self, body: bytes) -> Any:
+    def frames(self, payload: Any) -> tuple[BodyFrame, ...]:
+        """Return the frames of a payload's body."""
+        encoded = self.encode(payload)
+        return encoded if self.several else (encoded,)
+
+    def decode(self, body: BodyFrame) -> Any:
         """The payload that a body holds, or ``BadBody`` naming the type, the field and the reason."""
         try:
-            return self._decode(body)
+            return self._decode((body,) if self.several else body)
         except MemoryError as problem:
             raise self._too_large(len(body)) from problem
         except Exception as problem:
-            what = f"{self.python_type.__qualname__} as {self.codec}"
-            raise BadBody(f"not a {what}: {_reason(problem)}", message_id=self.message_id) from problem
+            raise self._unreadable(problem) from problem
 
-    def read(self, frames: Sequence[bytes]) -> Any:
-        """The payload that the frames of a body hold, or ``BadBody``."""
-        if len(frames) == 1:
+    def read(self, frames: Sequence[BodyFrame]) -> Any:
+        """The payload that the frames of a body hold, or ``BadBody``.
+
+        A codec of one frame reads a body of several as one, joined.
+        """
+        if len(frames) == 1 and isinstance(frames[0], bytes):
             return self.decode(frames[0])
+        if self.several:
+            try:
+                return self._decode(frames)
+            except MemoryError as problem:
+                raise self._too_large(sum(map(len, frames))) from problem
+            except Exception as problem:
+                raise self._unreadable(problem) from problem
         try:
             body = b"".join(frames)
         except MemoryError as problem:
             raise self._too_large(sum(map(len, frames))) from problem
         return self.decode(body)
+
+    def _unreadable(self, problem: Exception) -> BadBody:
+        what = f"{self.python_type.__qualname__} as {self.codec}"
+        return BadBody(f"not a {what}: {_reason(problem)}", message_id=self.message_id)
 
     def _too_large(self, size: int) -> BadBody:
         what = f"{size} bytes as {self.python_type.__qualname__}"
@@ -63,11 +118,12 @@ def message(
     version: int = 1,
     partition: str | bytes = b"",
     *,
-    codec: str | None = None,
+    codec: str | Codec | None = None,
 ) -> Callable[[type[T]], type[T]]:
-    """Declare a class as a message: a msgspec struct, a dataclass, a protobuf class, or a subclass of bytes.
+    """Declare a class as a message: a struct, a dataclass, a protobuf class, or a subclass of bytes or ``Buffers``.
 
-    ``codec`` is "msgpack" (the default for structs and dataclasses), "json", "protobuf" or "raw".
+    ``codec`` is "msgpack" (the default for structs and dataclasses), "msgpack+buffers", "json", "protobuf" or
+    "raw", or a ``Codec`` of your own.
     """
     message_id = MessageId(_raw("identity", identity), version, _raw("partition", partition))
     if not message_id.identity:
@@ -80,8 +136,11 @@ def message(
             raise UsageError(f"{cls!r} cannot be a message: a list or tuple from a handler stands for several")
         if _MARK in vars(cls):
             raise UsageError(f"{cls.__qualname__} is already declared as {type_of(cls).message_id}")
-        name = codec or _usual_codec(cls)
-        declare(cls, message_id, name, *_functions(cls, name))
+        if isinstance(codec, Codec):
+            declare(cls, message_id, codec.name, *codec._functions(cls))  # noqa: SLF001 - of this module
+        else:
+            name = codec or _usual_codec(cls)
+            declare(cls, message_id, name, *_functions(cls, name))
         return cls
 
     return declared
@@ -91,11 +150,12 @@ def declare(
     cls: type,
     message_id: MessageId,
     codec: str,
-    encode: Callable[[Any], bytes],
-    decode: Callable[[bytes], Any],
+    encode: Callable[[Any], Any],
+    decode: Callable[[Any], Any],
+    several: bool = False,
 ) -> None:
-    """Declare a class whose bytes are made by functions of its own."""
-    setattr(cls, _MARK, MessageType(cls, message_id, codec, encode, decode))
+    """Declare a class whose bytes are made by functions of its own; ``several`` as in ``MessageType``."""
+    setattr(cls, _MARK, MessageType(cls, message_id, codec, encode, decode, several))
 
 
 def type_of(cls: type) -> MessageType:
@@ -107,7 +167,7 @@ def type_of(cls: type) -> MessageType:
     return declared  # type: ignore[no-any-return]
 
 
-def _functions(cls: type, codec: str) -> Codec:
+def _functions(cls: type, codec: str) -> _Functions:
     factory = _CODECS.get(codec)
     if factory is None:
         raise UsageError(f"codec: {codec!r} for {cls.__qualname__}; there are {', '.join(_CODECS)}")
@@ -118,17 +178,21 @@ def _functions(cls: type, codec: str) -> Codec:
 
 
 def _usual_codec(cls: type) -> str:
-    if issubclass(cls, bytes):
+    if issubclass(cls, bytes | Buffers):
         return "raw"
     return "protobuf" if hasattr(cls, "SerializeToString") else "msgpack"
 
 
-def _msgpack(cls: type) -> Codec:
-    return msgspec.msgpack.Encoder().encode, _decoder(msgspec.msgpack.Decoder, cls)
+def _msgpack(cls: type) -> _Functions:
+    return msgspec.msgpack.Encoder().encode, _decoder(msgspec.msgpack.Decoder, cls), False
 
 
-def _json(cls: type) -> Codec:
-    return msgspec.json.Encoder().encode, _decoder(msgspec.json.Decoder, cls)
+def _msgpack_and_buffers(cls: type) -> _Functions:
+    return out_of_band.writer(cls), out_of_band.reader(cls, _decoder(msgspec.msgpack.Decoder, cls)), True
+
+
+def _json(cls: type) -> _Functions:
+    return msgspec.json.Encoder().encode, _decoder(msgspec.json.Decoder, cls), False
 
 
 def _decoder(make: Callable[[Any], Any], cls: type) -> Callable[[bytes], Any]:
@@ -149,28 +213,35 @@ def _decoder(make: Callable[[Any], Any], cls: type) -> Callable[[bytes], Any]:
     return made  # type: ignore[no-any-return]
 
 
-def _protobuf(cls: Any) -> Codec:
+def _protobuf(cls: Any) -> _Functions:
     if not hasattr(cls, "FromString"):
         raise TypeError("it is no protobuf class")
-    return cls.SerializeToString, cls.FromString
+    return cls.SerializeToString, cls.FromString, False
 
 
-def _raw_bytes(cls: type) -> Codec:
+def _raw_bytes(cls: type) -> _Functions:
+    if issubclass(cls, Buffers):
+        return _frames_held, cls, True
     if not issubclass(cls, bytes):
-        raise TypeError("a raw message is a subclass of bytes")
-    return _plain, cls
+        raise TypeError("a raw message is a subclass of bytes, or of fw.Buffers where it has several frames")
+    return _plain, cls, False
+
+
+def _frames_held(payload: Buffers) -> tuple[BodyFrame, ...]:
+    return payload.frames
 
 
 def _plain(payload: bytes) -> bytes:
     """A small one as bytes and nothing else, which whoever handles it likes best; a large one is not copied."""
-    return payload if len(payload) > _LARGE else bytes(payload)
+    return payload if len(payload) > LARGE_BYTES else bytes(payload)
 
 
-_CODECS: dict[str, Callable[[type], Codec]] = {
+_CODECS: dict[str, Callable[[type], _Functions]] = {
     "msgpack": _msgpack,
     "json": _json,
     "protobuf": _protobuf,
     "raw": _raw_bytes,
+    "msgpack+buffers": _msgpack_and_buffers,
 }
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from framewire.errors import UsageError
+from framewire.node.buffers import Buffers
 from framewire.node.payloads import MessageType, message, type_of
 from framewire.operation.apps import message_types
 from framewire.wire import MessageId
@@ -69,6 +70,8 @@ class Types:
             return declared.python_type(_checked(text).encode())
         cls: Any = declared.python_type
         try:
+            if issubclass(cls, Buffers):
+                return cls(_frames(text))
             if declared.codec == "raw":
                 return cls(_text_or_json(text))
             if declared.codec == "protobuf":
@@ -89,7 +92,9 @@ def plain(payload: object) -> Any:
         return json_format.MessageToDict(payload)  # type: ignore[arg-type]
     if isinstance(payload, bytes):
         return _guessed(payload)
-    return msgspec.to_builtins(payload)
+    if isinstance(payload, Buffers):
+        return [_guessed(bytes(frame)) for frame in payload]
+    return msgspec.to_builtins(payload, enc_hook=repr)  # an array, a record batch, or what only its own codec knows
 
 
 def _raw(wanted: MessageId) -> MessageType:
@@ -122,6 +127,13 @@ def _text_or_json(text: str) -> bytes:
     """A raw body: the text of a JSON string, or else the JSON itself."""
     value = json.loads(text)
     return (value if isinstance(value, str) else text).encode()
+
+
+def _frames(text: str) -> list[bytes]:
+    """A raw body of several frames: each item of a JSON list is one, a text as it is and all else as JSON."""
+    value = json.loads(text)
+    items = value if isinstance(value, list) else [value]
+    return [(item if isinstance(item, str) else json.dumps(item)).encode() for item in items]
 
 
 def _matches(known: MessageId, wanted: MessageId, *, versioned: bool) -> bool:

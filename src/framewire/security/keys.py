@@ -56,11 +56,24 @@ class DomainKey:
 
     def mac(self, message: Message) -> bytes:
         """The signature that this key gives a message."""
-        return hmac.digest(self.key, b"".join(_parts(message)), self.algorithm)
+        if len(message.body_frames) == 1:
+            return hmac.digest(self.key, b"".join(_parts(message)), self.algorithm)
+        # A body of several frames is their concatenation; it may be large, and is not copied to be signed.
+        before, after = self._around(message)
+        made = hmac.new(self.key, before, self.algorithm)
+        for frame in message.body_frames:
+            made.update(frame)
+        made.update(after)
+        return made.digest()
+
+    def _around(self, message: Message) -> tuple[bytes, bytes]:
+        """Return what is signed before the body, and after it."""
+        parts = _parts(message.replace(body=b""))
+        return b"".join(parts[:_BODY]), b"".join(parts[_BODY + 1 :])
 
     def macs(self, like: Message) -> Callable[[bytes], bytes]:
         """What makes the signatures of messages that are like one in all that is signed but the body."""
-        before, after = (b"".join(_parts(like)[part]) for part in (slice(_BODY), slice(_BODY + 1, None)))
+        before, after = self._around(like)
         inner, outer = self.pads
         # Two hashes that have begun, and not an HMAC that has: copies of those take two thirds of the time.
         begun, sealing = hashlib.new(self.algorithm, inner + before).copy, hashlib.new(self.algorithm, outer).copy

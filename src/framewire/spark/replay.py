@@ -32,7 +32,17 @@ _STEP = 0.5
 tables_to_replay = ("messages", "flows")
 _ANSWERS_THAT_DIED = ("late_reply", "duplicate_reply", "unknown_reply")
 _COLUMNS = (
-    *("identity", "version", "partition", "body", "correlation_id", "flow", "message", "distribution"),
+    *(
+        "identity",
+        "version",
+        "partition",
+        "body",
+        "body_frames",
+        "correlation_id",
+        "flow",
+        "message",
+        "distribution",
+    ),
     *("signature_state", "node_name", "reason", "moment"),
 )
 _QUESTIONS = """
@@ -115,7 +125,8 @@ def chosen(connection: duckdb.DuckDBPyConnection, choice: Choice, *, new_ids: bo
         value = dict(zip(_COLUMNS, row, strict=True))
         at = value["moment"]
         first = at if first is None else first
-        refused = refusal(value["identity"], value["body"] or b"", value["signature_state"])
+        told = (value["identity"], value["body"] or b"", value["signature_state"], value["body_frames"])
+        refused = refusal(*told)
         if value["version"] is None:
             refused = "its version is no number, which only V1 can write"
         message = None if refused else _outgoing(value, new_ids=new_ids)
@@ -127,7 +138,8 @@ def _outgoing(value: dict[str, Any], *, new_ids: bool) -> Outgoing:
     # What belongs to no flow has an empty id, or zeros, and keeps it: a new id would make a flow of it.
     flow = None if new_ids and value["flow"] is not None else value["correlation_id"]
     message_id = MessageId(value["identity"], value["version"], value["partition"] or b"")
-    return Outgoing(message_id, value["body"] or b"", flow, value["distribution"] == 1)
+    frames = None if value["body_frames"] is None else tuple(value["body_frames"])
+    return Outgoing(message_id, value["body"] or b"", flow, value["distribution"] == 1, frames)
 
 
 def _question(choice: Choice) -> tuple[str, list[object]]:

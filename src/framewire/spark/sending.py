@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -73,6 +73,8 @@ class Outgoing:
     correlation_id: bytes | None
     """None for a new one."""
     broadcast: bool = False
+    body_frames: tuple[bytes, ...] | None = None
+    """The frames of the body where it has none or several; None for one, which is ``body``."""
 
     @property
     def digest(self) -> bytes:
@@ -82,16 +84,20 @@ class Outgoing:
         flow = b"" if self.correlation_id is None else self.correlation_id
         for part in (self.message_id.identity, version, self.message_id.partition, flow, self.body):
             told.update(len(part).to_bytes(8, "big") + part)
+        if self.body_frames is not None:
+            told.update(b"frames" + b"".join(len(frame).to_bytes(8, "big") for frame in self.body_frames))
         return told.digest()
 
 
-def refusal(identity: bytes, body: bytes, signature_state: str | None) -> str | None:
-    """Why a recorded message must not be sent again; None if it may be."""
+def refusal(
+    identity: bytes, body: bytes, signature_state: str | None, body_frames: Iterable[bytes] | None = None
+) -> str | None:
+    """Why a recorded message must not be sent again; None if it may be. ``body_frames`` as in ``Outgoing``."""
     if identity.startswith(_SERVICE):
         return "it is a service message, by which nodes run the cluster"
     if signature_state in _NOT_GENUINE:
         return f"its signature was {signature_state}, and sending it would sign it anew"
-    if cut_of(body) is not None:
+    if any(cut_of(frame) is not None for frame in ((body,) if body_frames is None else body_frames)):
         return "its body was cut when it was recorded"
     return None
 
@@ -173,8 +179,10 @@ class Sender:
     def send(self, message: Outgoing, then: Callable[[], object] | None = None) -> None:
         """Send a message when its turn comes; ``then`` is called, here, once it is known to be through."""
         self._pace()
-        payload = _payload_type(message.message_id)(message.body)
+        frames = message.body_frames
+        payload_type = _payload_type(message.message_id, several=frames is not None)
         try:
+            payload = payload_type(message.body if frames is None else frames)
             if message.broadcast:
                 self._client.broadcast(payload, ttl=self._target.timeout, correlation_id=message.correlation_id)
             elif not self._target.receipts:
@@ -189,7 +197,7 @@ class Sender:
         if then is not None:
             then()
 
-    def _await_one(self, message: Outgoing, payload: bytes, then: Callable[[], object] | None) -> None:
+    def _await_one(self, message: Outgoing, payload: object, then: Callable[[], object] | None) -> None:
         from framewire.node.plans import Receipt  # noqa: PLC0415 - see _client
 
         while len(self._awaited) >= self._target.in_flight:
@@ -270,10 +278,15 @@ def _client(target: Target) -> Client:
 
 
 @lru_cache(maxsize=4096)
-def _payload_type(message_id: MessageId) -> type[bytes]:
+def _payload_type(message_id: MessageId, *, several: bool) -> Callable[[Any], object]:
     """A class for the bodies of one message: hubs know a message by the class of what it carries."""
+    from framewire.node.buffers import Buffers  # noqa: PLC0415 - see _client
     from framewire.node.payloads import declare  # noqa: PLC0415 - see _client
 
-    made = type("Recorded", (bytes,), {})
-    declare(made, message_id, "raw", bytes, made)
+    if several:
+        made: type = type("RecordedFrames", (Buffers,), {})
+        declare(made, message_id, "raw", tuple, made, several=True)
+    else:
+        made = type("Recorded", (bytes,), {})
+        declare(made, message_id, "raw", bytes, made)
     return made

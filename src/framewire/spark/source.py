@@ -19,7 +19,7 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.datasource import DataSource, DataSourceStreamWriter, DataSourceWriter, WriterCommitMessage
-from pyspark.sql.types import BinaryType, DataType, IntegralType, StringType, StructType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegralType, StringType, StructType
 
 from framewire.errors import ConfigError
 from framewire.spark.ledger import Ledger
@@ -53,11 +53,13 @@ _COLUMNS: dict[str, tuple[tuple[type[DataType], ...], str]] = {
     "version": ((IntegralType,), "a whole number"),
     "partition": ((BinaryType, StringType), "binary or string"),
     "body": ((BinaryType, StringType), "binary or string"),
+    "body_frames": ((ArrayType,), "array<binary>"),
     "correlation_id": ((BinaryType, StringType), "binary or string"),
     "distribution": ((IntegralType,), "a whole number: 1 for a broadcast"),
     "signature_state": ((StringType,), "string, as in the table messages"),
 }
-_NEEDED = ("identity", "body")
+_NEEDED = (("identity",), ("body", "body_frames"))
+"""Columns of which there must be one. ``body_frames`` is null where the body is one frame, which is in ``body``."""
 
 
 class MessageSink(DataSource):
@@ -180,10 +182,16 @@ def _commit(plan: _Plan, messages: Iterable[WriterCommitMessage | None]) -> None
 def _outgoing(row: Row, plan: _Plan, tally: Tally) -> Outgoing | None:
     """A row as a message; None, and counted, if it is none."""
     value: dict[str, Any] = {name: row[name] for name in plan.columns}
-    identity, body, version = _bytes(value["identity"]), _bytes(value["body"]), value.get("version", 1)
-    wrong = refusal(identity, body, value.get("signature_state"))
+    identity, body, version = _bytes(value["identity"]), _bytes(value.get("body")), value.get("version", 1)
+    given = value.get("body_frames")
+    frames = None if given is None or len(given) == 1 else tuple(map(_bytes, given))
+    if given is not None:
+        body = b"".join(map(_bytes, given))
+    wrong = refusal(identity, body, value.get("signature_state"), frames)
     if not identity:
         wrong = "it has no identity"
+    elif given is not None and None in given:
+        wrong = "body_frames holds a null"
     elif version is None or not 0 <= version <= 0xFFFF:
         wrong = f"version {version} is not a number from 0 to 65535"
     if wrong is not None:
@@ -191,7 +199,8 @@ def _outgoing(row: Row, plan: _Plan, tally: Tally) -> Outgoing | None:
         return None
     flow = _bytes(value.get("correlation_id"))
     message_id = MessageId(identity, version, _bytes(value.get("partition")))
-    return Outgoing(message_id, body, None if plan.new_ids or not flow else flow, value.get("distribution") == 1)
+    flow_id = None if plan.new_ids or not flow else flow
+    return Outgoing(message_id, body, flow_id, value.get("distribution") == 1, frames)
 
 
 def _bytes(value: str | bytes | bytearray | None) -> bytes:
@@ -237,7 +246,12 @@ def _planned(options: Mapping[str, str], schema: StructType, *, overwrite: bool,
 
 def _wrong_columns(schema: StructType) -> list[str]:
     kinds = {column.name: column.dataType for column in schema.fields}
-    missing = [f"{name}: no such column; the rows need it" for name in _NEEDED if name not in kinds]
+    missing = [
+        f"{names[0]}: no such column; the rows need it" for names in _NEEDED if kinds.keys().isdisjoint(names)
+    ]
+    frames = kinds.get("body_frames")
+    if isinstance(frames, ArrayType) and not isinstance(frames.elementType, BinaryType):
+        missing.append(f"body_frames: the column is {frames.simpleString()}; must be array<binary>")
     return missing + [
         f"{name}: the column is {kinds[name].simpleString()}; must be {accepted}"
         for name, (types, accepted) in _COLUMNS.items()

@@ -19,7 +19,7 @@ from typing import Any
 from framewire.wire import faults, reading, recalling, writing
 from framewire.wire.expressions import code
 from framewire.wire.layout import LAYOUTS, Layout
-from framewire.wire.message import Distribution, Message, MessageId, RouterAddress, Selectors
+from framewire.wire.message import Distribution, Message, MessageId, RouterAddress, Selectors, is_flat
 
 __all__ = ["Codec", "compile_layout", "source"]
 
@@ -67,6 +67,7 @@ def compile_layout(layout: Layout) -> Codec:
         "Selectors": Selectors,
         "decoding_fault": faults.decoding_fault,
         "encoding_fault": faults.encoding_fault,
+        "is_flat": is_flat,
         "join": b"".join,
         "keep": recalling.keep,
         "opaque_version": _opaque_version,

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 
 from framewire.errors import UsageError, WireError
 from framewire.wire.layout import LAYOUTS, Field, Kind, Layout, Section
-from framewire.wire.message import Message, MessageId, RouterAddress
+from framewire.wire.message import Message, MessageId, RouterAddress, is_flat
 
 __all__ = ["decoding_fault", "encoding_fault", "translated_trace"]
 
 _CODES = {Kind.U16: "<H", Kind.I32: "<i", Kind.I64: "<q", Kind.LANES: "<4H"}
 _I64 = range(-(2**63), 2**63)
-_ENTRIES = {"callback_points": MessageId, "routing": RouterAddress, "body_frames": bytes}
+_ENTRIES = {"callback_points": MessageId, "routing": RouterAddress}
 
 
 def decoding_fault(
@@ -157,6 +157,11 @@ def _section_problems(layout: Layout, message: Message) -> Iterator[UsageError]:
         for entry in entries:
             if not isinstance(entry, kind):
                 yield UsageError(f"{name}: {entry!r} is not {kind.__name__}")
+    if not isinstance(message.body_frames, tuple | list):
+        yield UsageError(f"body_frames: {message.body_frames!r} is not a tuple")
+    for frame in message.body_frames:
+        if not isinstance(frame, bytes) and not is_flat(frame):
+            yield UsageError(f"body_frames: {frame!r} is neither bytes nor a flat memoryview of single bytes")
     for point in message.callback_points:
         yield from _version_problems(layout, "callback_points", point.version)
         if not (isinstance(point.identity, bytes) and isinstance(point.partition, bytes)):

@@ -13,7 +13,10 @@ import msgspec
 
 from framewire.wire.layout import LAYOUTS
 
-__all__ = ["Distribution", "Message", "MessageId", "RouterAddress", "Selectors", "TraceOptions"]
+__all__ = ["BodyFrame", "Distribution", "Message", "MessageId", "RouterAddress", "Selectors", "TraceOptions"]
+
+BodyFrame = bytes | memoryview
+"""A frame of a body. A view is flat (``is_flat``), and what it shows must not change once the message is sent."""
 
 
 class Distribution(IntEnum):
@@ -74,7 +77,8 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     identity: bytes
     version: int | bytes = 1
     partition: bytes = b""
-    body_frames: tuple[bytes, ...] = (b"",)
+    body_frames: tuple[BodyFrame, ...] = (b"",)
+    """The first is the lowest on the wire, which is the only one that kino reads."""
     correlation_id: bytes = b""
     ttl_ticks: int = 0
     distribution: Distribution = Distribution.UNICAST
@@ -96,7 +100,8 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     @property
     def body(self) -> bytes:
         """All body frames, joined."""
-        return self.body_frames[0] if len(self.body_frames) == 1 else b"".join(self.body_frames)
+        frames = self.body_frames
+        return frames[0] if len(frames) == 1 and isinstance(frames[0], bytes) else b"".join(frames)
 
     @property
     def message_id(self) -> MessageId:
@@ -112,6 +117,11 @@ class Message(msgspec.Struct, frozen=True, gc=False):
         if "body" in changes:
             changes["body_frames"] = (changes.pop("body"),)
         return msgspec.structs.replace(self, **changes)
+
+
+def is_flat(frame: object) -> bool:
+    """Return whether an object is a view that can be a frame of a body: single bytes, one after another."""
+    return isinstance(frame, memoryview) and frame.ndim == 1 and frame.itemsize == 1 and frame.c_contiguous
 
 
 def readable(raw: bytes) -> str:

@@ -16,7 +16,18 @@ from framewire.wire import layout
 from framewire.wire.codec import encode
 from framewire.wire.message import Message
 
-__all__ = ["COMPILED", "HOLES", "Contents", "Holes", "Mould", "PureHoles", "are_alike", "contents"]
+__all__ = [
+    "COMPILED",
+    "DESCRIPTORS",
+    "FIXED",
+    "HOLES",
+    "Contents",
+    "Holes",
+    "Mould",
+    "PureHoles",
+    "are_alike",
+    "contents",
+]
 
 _EDITION = 1
 """That of ``_moulds.c`` which goes with this module."""
@@ -30,6 +41,12 @@ _MOST_FRAMES, _MOST_BYTES = 64, 1024
 """What a mould may hold: a peer must not fill the memory with them."""
 HOLES = (_BODY, _TTL, _FLOW, _KEY, _SIGNATURE)
 """Which frames are new in every message: places from the front, or from the end where they are negative."""
+DESCRIPTORS = tuple(
+    _PLACES[holder.name] for part in layout.V5.sections if (holder := layout.V5.holder(part.offset))
+)
+"""Which frames say where callbacks, routing and body are, from the end; in lanes: offset, count, frames of each."""
+FIXED = layout.V5.size
+"""Frames at the end of a message that none of these reach into."""
 _FEWEST_FRAMES = _BODY + 1 - min(HOLES)
 _number = struct.Struct("<q")
 _pack, _unpack = _number.pack, _number.unpack

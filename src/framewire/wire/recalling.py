@@ -112,7 +112,14 @@ def encode(layout: Layout) -> list[str]:
         "        )",
         "        join(lower)  # raises where anything is not bytes",
         "        above = (*ROUTERS_WRITTEN[routes], *POINTS_WRITTEN[points])",
-        *([] if fixed_body else ["        for frame in body:", "            if not isinstance(frame, bytes):"]),
+        *(
+            []
+            if fixed_body
+            else [
+                "        for frame in body:",
+                "            if not isinstance(frame, bytes) and not is_flat(frame):",
+            ]
+        ),
         *([] if fixed_body else ["                raise TypeError"]),
         "        envelope = message.socket_identity",
         "        if envelope is None:",
