@@ -22,7 +22,7 @@ from typing import Any
 from framewire.errors import NodeStopped, NoRoute, Overloaded, UsageError
 from framewire.node.actor import Actor, Handler, Kind, handlers_of
 from framewire.node.clock import Timer
-from framewire.node.core import Core, handling
+from framewire.node.core import Core, Flow, handling
 from framewire.node.deadletters import Reason
 from framewire.node.desk import Desk
 from framewire.node.life import PATIENCE, Life
@@ -294,8 +294,8 @@ class Cell:
 
     def _leads_here(self) -> None:
         """Take note of the actor whose handler has sent a message here while this one is full."""
-        worker = handling.get()
-        for source in (self.core.inline, worker.cell if isinstance(worker, Worker) else None):
+        flow = handling.get()
+        for source in (self.core.inline, flow.cell if isinstance(flow, Flow) else None):
             if (
                 source is not None
                 and source is not self
@@ -384,7 +384,6 @@ class Cell:
     async def _work(self, worker: Worker) -> None:
         mailbox, cancelled = self.mailbox, self.core.cancellations.known
         in_a_row = 0
-        handling.set(worker)
         self._watch()
         await self._resumed.wait()
         while True:
@@ -417,7 +416,6 @@ class Cell:
 
     async def _work_on(self, parcel: Parcel, worker: Worker) -> None:
         """Handle one message beside those that the actor is at."""
-        handling.set(worker)
         self._watch()
         await self._desk.handle(parcel, worker)
 

@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from framewire.errors import Overloaded, UsageError
-from framewire.node.core import handling
+from framewire.node.core import Flow
 from framewire.node.cycles import asking
 from framewire.node.flow import following
 from framewire.node.parcel import Parcel
@@ -34,11 +34,12 @@ _LEAST = 0.001
 class Context:
     """One message being handled."""
 
-    __slots__ = ("_cell", "_parcel")
+    __slots__ = ("_cell", "_handled", "_parcel")
 
-    def __init__(self, cell: Cell, parcel: Parcel) -> None:
+    def __init__(self, cell: Cell, parcel: Parcel, handled: Flow) -> None:
         self._cell = cell
         self._parcel = parcel
+        self._handled = handled
 
     @property
     def message(self) -> Message:
@@ -133,6 +134,9 @@ class Context:
 
     async def tell(self, payload: object, **options: Any) -> None:
         """Send a message of this flow whose answers, if any, are not for the original caller."""
+        if options.get("new_flow"):
+            await self._hub.tell(payload, **options)
+            return
         remaining = self.remaining
         if remaining is not None:
             options.setdefault("ttl", max(remaining, _LEAST))
@@ -140,20 +144,21 @@ class Context:
 
     async def ask(self, payload: object, *types: type[T], **options: Any) -> T:
         """Ask within this flow, for no longer than the flow has time."""
-        remaining = self.remaining
-        if remaining is not None:
-            options["timeout"] = min(options.get("timeout") or remaining, max(remaining, _LEAST))
+        if not options.get("new_flow"):
+            remaining = self.remaining
+            if remaining is not None:
+                options["timeout"] = min(options.get("timeout") or remaining, max(remaining, _LEAST))
+            options = self._flow(options)
         worker = self._worker
         if worker is None:
-            return await self._hub.ask(payload, *types, **self._flow(options))
+            return await self._hub.ask(payload, *types, **options)
         with asking(worker) as asked:
-            return await asked(self._hub.start(payload, *types, **self._flow(options)))
+            return await asked(self._hub.start(payload, *types, **options))
 
     @property
     def _worker(self) -> Worker | None:
         """The worker that handles the message; None where its handler has ended."""
-        worker = handling.get()
-        return worker if isinstance(worker, Worker) and worker.parcel is self._parcel else None
+        return None if self._handled.ended else self._handled.worker
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """For handlers that run in a thread: do one of the above and wait for it."""

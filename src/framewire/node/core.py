@@ -9,6 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+import msgspec
+
 from framewire import errors
 from framewire.node.cancelling import Cancellations
 from framewire.node.clock import Clock, LoopClock
@@ -30,19 +32,61 @@ from framewire.wire import RouterAddress
 if TYPE_CHECKING:
     from framewire.node.cell import Cell
 
-__all__ = ["Core", "Hook", "Settings", "handling", "settings_from"]
+__all__ = ["Core", "Flow", "Hook", "Settings", "handling", "settings_from"]
 
 T = TypeVar("T")
 
 
 class Hook:
-    """Stands in for a worker while a hook of an actor runs: it may send while its node stops, as handlers may."""
+    """Stands in for a flow while a hook of an actor runs: it may send while its node stops, as handlers may."""
 
-    under_way = False
+    __slots__ = ("under_way",)
+
+    worker = None
+    is_over = False
+
+    def __init__(self, *, under_way: bool = False) -> None:
+        self.under_way = under_way
+        """Whether a handler waits for the hook: then what it sends must not wait for room."""
 
 
-handling: ContextVar[Worker | Hook | None] = ContextVar("framewire_handling", default=None)
-"""The worker whose handler the code runs in, tasks included that the handler has started; None outside of handlers.
+class Flow(msgspec.Struct, eq=False):
+    """The flow that a handler works in: what the messages inherit that are sent within it.
+
+    One for each message that is handled, so it has few fields: it is made for every message.
+    """
+
+    cell: Cell
+    parcel: Parcel
+    worker: Worker | None = None
+    """The worker that runs the handler; None for one that runs inline."""
+    ended: bool = False
+    """Whether the handler has ended; tasks that it started may go on."""
+
+    under_way = True
+    """What is sent within it belongs to a flow that was admitted."""
+
+    @property
+    def deadline(self) -> float:
+        """When the time of the flow is over, on the clock of the node that handles the message."""
+        return self.parcel.deadline
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing belongs to it any more: its handler has ended, and its time is over."""
+        return self.ended and self.deadline <= self.cell.core.now()
+
+    def deadline_on(self, core: Core) -> float:
+        """Return when its time is over on the clock of a node, which need not be the one that handles it."""
+        mine = self.cell.core
+        if mine is core or self.deadline == math.inf:
+            return self.deadline
+        return core.now() + self.deadline - mine.now()
+
+
+handling: ContextVar[Flow | Hook | None] = ContextVar("framewire_handling", default=None)
+"""The flow of the handler that the code runs in, also in tasks and threads that the handler has started with its
+context; None outside of handlers.
 
 What is sent in a handler belongs to a flow that was admitted, and handlers may finish while a node stops.
 """
@@ -195,7 +239,9 @@ class Core:
     """Messages that are held for a route; the router's, once there is one."""
     has_peers: Callable[[], bool] = field(init=False)
     """Whether other nodes are known; the router's, once there is one."""
-    sender: Callable[[bytes, tuple[RouterAddress, ...]], RouterAddress | None] = field(init=False)
+    sender: Callable[[bytes, tuple[RouterAddress, ...]], RouterAddress | None] = field(
+        init=False, default=lambda _, routing: routing[-1] if routing else None
+    )
     """The routing entry of the node that a peer's message came from; the router's, once there is one."""
     now: Callable[[], float] = field(init=False)
     dead_letters: DeadLetters = field(init=False)

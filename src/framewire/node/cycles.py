@@ -28,10 +28,11 @@ T = TypeVar("T")
 class asking:  # noqa: N801 - used as a statement: with asking(worker) as asked: await asked(hub.start(...))
     """What a handler is in while it asks and waits for the answer."""
 
-    __slots__ = ("_began", "_promise", "_worker")
+    __slots__ = ("_began", "_parcel", "_promise", "_worker")
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._parcel = worker.parcel
         self._promise: Pending | None = None
         self._began = 0.0
 
@@ -57,8 +58,9 @@ class asking:  # noqa: N801 - used as a statement: with asking(worker) as asked:
         return await promise
 
     def __exit__(self, *_: object) -> None:
-        self._worker.asking -= 1
         self._worker.cell.asking -= 1
+        if self._worker.parcel is self._parcel:  # else a task has outlived its handler, and nothing is left of it
+            self._worker.asking -= 1
         if self._promise is not None:
             self._worker.asks.pop(self._promise, None)
             cell = self._worker.cell

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from framewire.errors import BadBody, Expired, NodeStopped, NoRoute
 from framewire.node.actor import Handler, Kind
 from framewire.node.context import Context
+from framewire.node.core import Flow, handling
 from framewire.node.deadletters import Reason
 from framewire.node.flow import following
 from framewire.node.mailbox import Room, together
@@ -71,15 +72,17 @@ class Desk:
             core.tap.delivered(self._receiver, parcel, started)
         self.busy += 1
         worker.parcel = parcel
+        flow = Flow(self._cell, parcel, worker)
+        handling.set(flow)
         try:
             if handler.kind is _COROUTINE:  # a member of an enumeration takes longer to look up than this name
                 function = handler.function
                 if handler.takes_context:
-                    result = await function(payload, Context(self._cell, parcel))
+                    result = await function(payload, Context(self._cell, parcel, flow))
                 else:
                     result = await function(payload)
             else:
-                result = await self._result(handler, parcel, payload)
+                result = await self._result(handler, parcel, payload, flow)
             if result is not None:
                 if isinstance(result, _SEVERAL):
                     await self._emit(parcel, result)
@@ -109,6 +112,7 @@ class Desk:
         finally:
             self.busy -= 1
             worker.parcel = None
+            flow.ended = True
             if not worker.tidy:
                 worker.tidy_up()
         # Here and not in a call, as there is one of these for every message: see _count.
@@ -121,9 +125,9 @@ class Desk:
         if parcel.trace_options:
             self._trace_handled(handler, parcel, took)
 
-    async def _result(self, handler: Handler, parcel: Parcel, payload: Any) -> Any:
+    async def _result(self, handler: Handler, parcel: Parcel, payload: Any, flow: Flow) -> Any:
         """Run a handler that is no plain coroutine function, and send what it yields."""
-        arguments = (payload, Context(self._cell, parcel)) if handler.takes_context else (payload,)
+        arguments = (payload, Context(self._cell, parcel, flow)) if handler.takes_context else (payload,)
         if handler.kind is Kind.THREAD:
             return await in_thread(self._core, parcel, handler, arguments)
         if handler.kind is not Kind.STREAM:
@@ -149,8 +153,10 @@ class Desk:
         rooms = []
         outer, self._core.inline = self._core.inline, self._cell
         self._core.depth += 1
+        flow = Flow(self._cell, parcel)
+        sender = handling.set(flow)  # an inline handler runs in the context of whoever sends
         try:
-            arguments = (payload, Context(self._cell, parcel)) if handler.takes_context else (payload,)
+            arguments = (payload, Context(self._cell, parcel, flow)) if handler.takes_context else (payload,)
             result = handler.function(*arguments)
             if result is not None:
                 results = self._results(parcel, result)
@@ -162,6 +168,8 @@ class Desk:
         else:
             self.failures = 0
         finally:
+            flow.ended = True
+            handling.reset(sender)
             self._core.depth -= 1
             self._core.inline = outer
         self._count(handler, parcel, started)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TypeVar, cast
 
 from framewire.errors import NodeStopped, UsageError
-from framewire.node.core import Core, Hook, handling
+from framewire.node.core import Core, Flow, Hook, handling
 from framewire.node.cycles import asking
 from framewire.node.flow import flow_ids
 from framewire.node.forks import forked_error
@@ -19,7 +19,6 @@ from framewire.node.parcel import Parcel, Stencil
 from framewire.node.payloads import type_of
 from framewire.node.plans import Plan, Receipt
 from framewire.node.promises import Gathered, Gathering, Pending, Promise
-from framewire.node.worker import Worker
 from framewire.routing import Route
 from framewire.wire import Distribution, TraceOptions
 from framewire.wire.message import readable
@@ -28,6 +27,8 @@ __all__ = ["MessageHub"]
 
 T = TypeVar("T")
 
+_LEAST_S = 0.001
+"""Seconds that even a flow without time gives to what is asked within it, which then ends as expired."""
 _IN_A_ROW = 256
 """Messages that are told without a wait before others on the event loop have a go."""
 Address = bytes | Route
@@ -65,16 +66,19 @@ class MessageHub:
         to_actor: Address | None = None,
         trace: bool = False,
         correlation_id: bytes | None = None,
+        new_flow: bool = False,
     ) -> T:
         """Send a message and await the first that is one of the types, wherever in the flow it arises."""
-        worker = handling.get()
-        if worker is not None and isinstance(worker, Worker) and asyncio.current_task() is worker.task:
+        flow = handling.get()
+        if flow is not None and (worker := flow.worker) is not None and asyncio.current_task() is worker.task:
             with asking(worker) as asked:
                 promise = self._start(
-                    payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, worker
+                    payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, flow, new_flow
                 )
                 return await asked(promise)
-        promise = self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, worker)
+        promise = self._start(
+            payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, flow, new_flow
+        )
         if not promise.done:  # what follows is to await the promise, without a generator between the two
             try:
                 await promise.ended()
@@ -93,9 +97,12 @@ class MessageHub:
         to_actor: Address | None = None,
         trace: bool = False,
         correlation_id: bytes | None = None,
+        new_flow: bool = False,
     ) -> Promise[T]:
         """Send a message and return the promise of its answer."""
-        return self._start(payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, handling.get())
+        return self._start(
+            payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, handling.get(), new_flow
+        )
 
     async def send(
         self,
@@ -107,10 +114,11 @@ class MessageHub:
         to_actor: Address | None = None,
         trace: bool = False,
         correlation_id: bytes | None = None,
+        new_flow: bool = False,
     ) -> None:
         """Send a message and return when the node that handles it has confirmed that it is there."""
         await self._start(
-            payload, (Receipt,), timeout, ttl, to_node, to_actor, trace, correlation_id, handling.get()
+            payload, (Receipt,), timeout, ttl, to_node, to_actor, trace, correlation_id, handling.get(), new_flow
         )
 
     async def tell(
@@ -122,6 +130,7 @@ class MessageHub:
         to_actor: Address | None = None,
         trace: bool = False,
         correlation_id: bytes | None = None,
+        new_flow: bool = False,
     ) -> None:
         """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
         plan = self._told.get(type(payload)) or self._plan_to_tell(payload)
@@ -136,10 +145,13 @@ class MessageHub:
             or handling.get() is not None
         ):
             now, lasting = (0.0, None) if ttl is None else (core.now(), _lasting(ttl))
-            parcel = self._parcel(plan, payload, now, lasting, to_node, to_actor, trace, correlation_id)
+            flow = _current(new_flow)
+            parcel = self._parcel(
+                plan, payload, now, lasting, to_node, to_actor, trace, correlation_id, flow, new_flow
+            )
         else:
-            flow = next(self._flows)
-            parcel = Parcel(plan.message_id, payload, None, flow, stencil=plan.stencil, caller=self.identity)
+            named = next(self._flows)
+            parcel = Parcel(plan.message_id, payload, None, named, stencil=plan.stencil, caller=self.identity)
             core.counters.sent += 1
         waiting = core.send(parcel)
         if waiting is not None:
@@ -158,10 +170,14 @@ class MessageHub:
         to_node: bytes | None = None,
         trace: bool = False,
         correlation_id: bytes | None = None,
+        new_flow: bool = False,
     ) -> None:
         """Send a message to every handler on every node, or to every handler of one node."""
-        plan = self._plan_to_tell(payload)
-        parcel = self._parcel(plan, payload, self._core.now(), _lasting(ttl), to_node, None, trace, correlation_id)
+        plan, flow = self._plan_to_tell(payload), _current(new_flow)
+        now = self._core.now()
+        parcel = self._parcel(
+            plan, payload, now, _lasting(ttl), to_node, None, trace, correlation_id, flow, new_flow
+        )
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         waiting = self._core.send(parcel)
         if waiting is not None:
@@ -169,9 +185,9 @@ class MessageHub:
 
     async def _room(self, room: Room) -> None:
         """Wait for room; a handler does so only while nobody waits for its actor."""
-        worker = handling.get()
-        if isinstance(worker, Worker):
-            await worker.cell.pace(room)
+        flow = handling.get()
+        if isinstance(flow, Flow) and not flow.ended and flow.cell.loop is asyncio.get_running_loop():
+            await flow.cell.pace(room)
             if room.done():
                 room.result()
         else:
@@ -186,13 +202,17 @@ class MessageHub:
         to_node: bytes | None = None,
         trace: bool = False,
         correlation_id: bytes | None = None,
+        new_flow: bool = False,
     ) -> Gathered[T]:
         """Broadcast a message and collect the replies until there are enough or the time is over."""
         if stop_after is not None and not (isinstance(stop_after, int) and stop_after >= 1):
             raise UsageError(f"stop_after: {stop_after!r}; at least one reply must be waited for")
         plan, limit = self._plan(payload, _wanted(types)), self._limit(timeout)
-        now = self._core.now()
-        parcel = self._parcel(plan, payload, now, limit, to_node, None, trace, correlation_id)
+        now, flow = self._core.now(), _current(new_flow)
+        parcel = self._parcel(
+            plan, payload, now, limit, to_node, None, trace, correlation_id, flow, new_flow, awaited=True
+        )
+        limit = self._left(limit, flow, new_flow, now)
         parcel.distribution, parcel.stencil = Distribution.BROADCAST, None
         opened = self._open
         opened.last_key = key = opened.last_key + 1
@@ -238,7 +258,8 @@ class MessageHub:
         to_actor: Address | None,
         trace: bool,
         correlation_id: bytes | None,
-        worker: Worker | Hook | None,
+        flow: Flow | Hook | None,
+        new_flow: bool,
     ) -> Promise[T]:
         # There is one of these for every ask, so what is usual skips a call (bench/node.py, bench/cluster.py).
         plan = self._plans.get((type(payload), types)) or self._plan(payload, _wanted(types))
@@ -253,16 +274,21 @@ class MessageHub:
             or to_node is not None
             or trace
             or not self._accepts
-            or worker is not None
+            or flow is not None
         ):
-            parcel = self._parcel(plan, payload, now, lasting, to_node, to_actor, trace, correlation_id)
+            flow = None if flow is None else _current(new_flow)
+            parcel = self._parcel(
+                plan, payload, now, lasting, to_node, to_actor, trace, correlation_id, flow, new_flow, awaited=True
+            )
+            if flow is not None:
+                limit = self._left(limit, flow, new_flow, now)
         else:
-            flow = next(self._flows)
+            named = next(self._flows)
             parcel = Parcel(
                 plan.message_id,
                 payload,
                 None,
-                flow,
+                named,
                 None,
                 now + lasting,
                 stencil=plan.stencil,
@@ -293,12 +319,16 @@ class MessageHub:
         to_actor: Address | None,
         trace: bool,
         correlation_id: bytes | None,
+        flow: Flow | Hook | None,
+        new_flow: bool,
+        *,
+        awaited: bool = False,
     ) -> Parcel:
-        worker = handling.get()
-        if self._closed or (worker is None and not self._accepts):
+        if self._closed or (flow is None and not self._accepts):
             raise self._stopped(payload, correlation_id)
+        within = flow if isinstance(flow, Flow) and not new_flow else None
         if correlation_id is None:
-            correlation_id = next(self._flows)
+            correlation_id = next(self._flows) if within is None else within.parcel.correlation_id
         elif not isinstance(correlation_id, bytes):
             raise UsageError(f"correlation_id: {correlation_id!r} is not bytes")
         self._core.counters.sent += 1
@@ -312,27 +342,42 @@ class MessageHub:
             stencil=plan.stencil,
             caller=self.identity,
         )
+        if within is not None and (traced := within.parcel.trace_options):
+            trace = trace or bool(traced & TraceOptions.ROUTING)
+            parcel.trace_options, parcel.stencil = traced, None
         if trace or to_actor is not None or to_node is not None:
             self._direct(parcel, to_node, to_actor, trace)
-        if worker is None:
+        if flow is None:
             return parcel
-        if worker.under_way:
+        begins = new_flow and isinstance(flow, Flow)
+        if begins:
+            parcel.may_wait = False
+        # Nobody may wait for what may wait: what a handler could await is under way as soon as it was let in.
+        if flow.under_way and (awaited or not begins):
             parcel.caller = None
             if parcel.stencil is not None:
                 parcel.stencil = plan.under_way
-        if isinstance(worker, Worker) and (handled := worker.parcel) is not None and handled.routing:
-            self._carry(parcel, handled, plan)
+        if within is not None:
+            self._carry(parcel, within, plan)
         return parcel
 
-    def _carry(self, parcel: Parcel, handled: Parcel, plan: Plan) -> None:
-        """Give a message the routing of its flow: other nodes know by it that the flow was admitted."""
-        if parcel.correlation_id != handled.correlation_id:
+    def _carry(self, parcel: Parcel, flow: Flow, plan: Plan) -> None:
+        """Give a message the deadline of its flow, and the routing: other nodes know by it that it was admitted."""
+        parcel.deadline = min(parcel.deadline, flow.deadline_on(self._core))
+        handled = flow.parcel
+        if not handled.routing or parcel.correlation_id != handled.correlation_id:
             return
         parcel.routing = handled.routing
         if parcel.stencil is not None:
-            like = handled.like or handled.stencil
+            like = handled.like or handled.stencil if flow.cell.core is self._core else None
             known = None if like is None else like.following
             parcel.stencil = None if known is None else known.setdefault(plan, Stencil(parcel.stencil.message_type))
+
+    def _left(self, limit: float, flow: Flow | Hook | None, new_flow: bool, now: float) -> float:
+        """Return for how many of so many seconds an answer is waited for: no longer than the flow has time."""
+        if new_flow or not isinstance(flow, Flow):
+            return limit
+        return min(limit, max(flow.deadline_on(self._core) - now, _LEAST_S))
 
     def _direct(self, parcel: Parcel, to_node: bytes | None, to_actor: Address | None, trace: bool) -> None:
         if to_node is not None and not isinstance(to_node, bytes):
@@ -347,7 +392,7 @@ class MessageHub:
         if to_node is not None:
             parcel.receiver_node = to_node
         if trace:
-            parcel.trace_options = TraceOptions.ROUTING
+            parcel.trace_options |= TraceOptions.ROUTING
             self._core.trace.step("received", parcel.message_id, parcel.correlation_id, "from a hub of this node")
 
     def _stopped(self, payload: object, correlation_id: bytes | None) -> NodeStopped | UsageError:
@@ -375,6 +420,17 @@ def _wanted(types: tuple[type[T], ...]) -> tuple[type[T], ...]:
     if not types:
         raise UsageError("types: name at least one message type that counts as the answer")
     return types
+
+
+def _current(new_flow: bool) -> Flow | Hook | None:
+    """Return the flow that something is sent in now; None where it is outside of handlers.
+
+    A task that has outlived its handler is still in its flow as long as that has time, unless it begins another.
+    """
+    flow = handling.get()
+    if isinstance(flow, Flow) and flow.ended and (new_flow or flow.is_over):
+        return None
+    return flow
 
 
 def is_seconds(value: object) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from framewire.errors import UsageError
 from framewire.node.actor import Actor
-from framewire.node.core import Core, Hook, handling
+from framewire.node.core import Core, Flow, Hook, handling
 from framewire.node.exceptions import text_of
 
 __all__ = ["PATIENCE", "Life"]
@@ -35,6 +35,7 @@ class Life:
         self._begun = False
         # Workers begin when messages come, but what they know is not to depend on who happened to send the first.
         self.context = copy_context()
+        self.context.run(handling.set, None)
         self.actor = self._made()
         self.name = type(self.actor).__qualname__
 
@@ -43,7 +44,20 @@ class Life:
         self.actor = self._made()
 
     async def begin(self) -> None:
-        """Run the ``started`` hook, as often as the actor's policy allows."""
+        """Run the ``started`` hook, as often as the actor's policy allows.
+
+        It belongs to no flow, even where a handler hosts the actor: what the hook starts lasts longer than that.
+        """
+        if not isinstance(handling.get(), Flow):
+            await self._begin()
+            return
+        within = handling.set(Hook(under_way=True))
+        try:
+            await self._begin()
+        finally:
+            handling.reset(within)
+
+    async def _begin(self) -> None:
         policy = self.actor.restart
         for attempt in range(1, policy.attempts + 1):
             try:

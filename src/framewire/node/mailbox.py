@@ -167,6 +167,8 @@ class Mailbox:
         caller = parcel.caller
         if caller is None:
             queue = self.under_way
+            if not parcel.may_wait:
+                return self._put_behind(parcel)
         else:
             queue = self.ready
             if caller is not self._sole and caller != self._sole:
@@ -197,6 +199,8 @@ class Mailbox:
             if refusal is not None:
                 return refusal
         if caller is None:
+            if not parcel.may_wait and (self.closed_to_new or len(self) >= self.limit):
+                return self._refusal(f"{self._is_full}, and a flow that a handler begins cannot wait")
             if self._full:
                 size = parcel.size
                 if len(self) >= self.most or self._bytes + size > self.most_bytes:
@@ -259,6 +263,8 @@ class Mailbox:
             return None
         if self.overflow == "reject":
             return self._refusal(self._is_full)
+        if not parcel.may_wait:
+            return self._refusal(f"{self._is_full}, and a flow that a handler begins cannot wait")
         size = parcel.size if parcel.source else 0  # what a sender on this node has, it has anyway
         if self._outside >= self.most or self._bytes + size > self.most_bytes:
             return self._refusal(f"{self._is_full}, and {self._outside} more messages wait for room")

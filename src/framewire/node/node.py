@@ -15,7 +15,7 @@ from framewire.errors import NodeStopped, NoRoute, UsageError
 from framewire.node.actor import Actor, FunctionActor
 from framewire.node.cell import Cell
 from framewire.node.clock import Clock, LoopClock
-from framewire.node.core import Core, settings_from
+from framewire.node.core import Core, Hook, handling, settings_from
 from framewire.node.deadletters import DeadLetter, DeadLetters, Reason
 from framewire.node.deadlocks import WaitGraph, Waits
 from framewire.node.forks import forked_error, mark_when_forked
@@ -404,6 +404,7 @@ class Node:
                 await cell.quiet()
 
     async def _all_wait_graphs(self, asked: Waits) -> list[WaitGraph]:
+        handling.set(Hook(under_way=True))  # the search has a task of its own, and belongs to no flow
         nodes = sum(1 for _ in self._router.table.all(type_of(Waits).message_id))
         return await self.hub.gather(asked, WaitGraph, timeout=_GATHER_S, stop_after=max(nodes, 1))
 

@@ -147,6 +147,8 @@ class Parcel(msgspec.Struct):
     caller: bytes | None = None
     """Who begins a flow with it: a hub of this node, or the connection that it came over; None where the flow is
     under way."""
+    may_wait: bool = True
+    """Whether it may wait for room; a flow that is begun within a handler has room at once, or is refused."""
 
     @property
     def size(self) -> int:

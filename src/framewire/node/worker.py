@@ -52,9 +52,6 @@ class Worker:
         "tidy",
     )
 
-    under_way = True
-    """What it sends belongs to a flow that was admitted."""
-
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
@@ -91,6 +88,7 @@ class Worker:
     def tidy_up(self) -> None:
         """Forget what the handler that has ended left: asks of tasks that it started, and that it was cut short."""
         self.asks.clear()
+        self.asking = 0
         if self.cut_short is not None:
             self.cut_short = None
             if self.task.cancelling():
