@@ -58,6 +58,34 @@ def test_an_event_loop_that_others_keep_busy_tells_nothing_of_the_actor():
     assert watched.work(0.5, 0.05, took=0.0001, late=0.02) == before
 
 
+def test_what_others_refuse_makes_an_actor_no_quicker():
+    watched = Watched()
+    watched.work(1.0, 0.02)
+    end = watched.now + 2.0
+    while watched.now < end:  # for each message that it handles, three end at once that it can do nothing for
+        watched.now += 0.02
+        watched.figures.handled += 4
+        watched.figures.seconds += 0.02 + 3 * 0.001
+        for _ in range(3):
+            watched.load.refused(ID, 0.001)
+        watched.load.look([(ID, SimpleNamespace(figures=watched.figures))], watched.now, 0.0, 0.0, 100)
+    assert watched.load.service == pytest.approx(0.02, rel=0.05)
+    assert watched.load.handling[ID] == pytest.approx(0.02, rel=0.05)
+
+
+def test_the_first_estimate_is_there_after_twelve_messages():
+    watched = Watched()
+    assert watched.work(0.25, 0.025) == 0
+    assert watched.work(0.075, 0.025) == pytest.approx(0.025, rel=0.05)
+
+
+def test_handlers_that_come_to_wait_for_others_are_known_to_take_long_after_some_seconds():
+    watched = Watched(concurrency=50)
+    watched.work(2.0, 0.02, took=0.02)
+    watched.work(6.0, 0.02, took=1.0)
+    assert watched.load.handling[ID] == pytest.approx(1.0)
+
+
 def test_a_handler_that_does_not_end_makes_messages_slower():
     watched = Watched()
     assert watched.work(0.1, 0, stuck=0.05) == 0

@@ -281,6 +281,16 @@ def test_what_cannot_be_handled_in_time_is_refused_when_it_comes():
     assert recorded.put(7, deadline=0.3, caller=None) is None  # goes before all that begin
 
 
+def test_what_is_under_way_is_refused_when_it_comes_and_not_for_every_small_change_of_the_estimate():
+    recorded = Recorded(limit=100)
+    recorded.box.use(0.1, {})
+    taken = [recorded.put(number, deadline=2.0, caller=None) for number in range(20)]
+    assert taken[:16] == [None] * 16  # 16 x 0.1 s, with a quarter to spare
+    assert all(isinstance(refusal, Refusal) for refusal in taken[16:])
+    recorded.box.use(0.12, {})
+    assert recorded.refused == []
+
+
 def test_an_idle_worker_gets_a_message_whatever_was_estimated():
     recorded = Recorded(limit=100, idle=["worker"])
     recorded.box.use(30.0, {ID: 30.0})

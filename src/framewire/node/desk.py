@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from framewire.errors import BadBody, Expired, NodeStopped, NoRoute
+from framewire.errors import BadBody, Expired, NodeStopped, NoRoute, Overloaded
 from framewire.node.actor import Handler, Kind
 from framewire.node.context import Context
 from framewire.node.core import Flow, handling
@@ -106,6 +106,8 @@ class Desk:
             self._unfit(parcel, core.now())
             return
         except BaseException as problem:  # noqa: BLE001 - a handler may raise anything
+            if isinstance(problem, Overloaded):
+                self._cell.load.refused(parcel.message_id, core.now() - started)
             self._failed(handler, parcel, problem)
         else:
             self.failures = 0

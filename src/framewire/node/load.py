@@ -13,6 +13,9 @@ __all__ = ["LoadEstimate"]
 
 _WINDOW_S = 0.1
 """Seconds that a window of measurement has at least."""
+_FIRST_MESSAGES, _MESSAGES = 4, 8
+"""Messages that end in it at least, while nothing is known and later: of 4, one more or less is a quarter, and for
+that messages would be refused that have waited already."""
 _LONG_WINDOW_S = 1.0
 """Seconds after which it ends though few messages were handled in it."""
 _WINDOWS = 3
@@ -22,7 +25,7 @@ _STUCK_S = 0.1
 _HOGGED = 0.3
 """The part of a window from which on the event loop was kept busy, by the actor itself or by others."""
 _RISE = 1.1
-"""How fast the time that a quick message takes may grow from one window to the next."""
+"""How fast the time that a quick message takes may grow in the time of the shortest window."""
 
 
 class LoadEstimate:
@@ -37,6 +40,7 @@ class LoadEstimate:
         self._windows: deque[float] = deque(maxlen=_WINDOWS)
         self._late = 0.0
         self._looked = now
+        self._refused: dict[MessageId, tuple[int, float]] = {}
         self._asked = 0.0
         self.asked = 0.0
         """Seconds that handlers have waited for answers to what they asked."""
@@ -55,6 +59,15 @@ class LoadEstimate:
         self.service = median(self._windows) if len(self._windows) == _WINDOWS else 0.0
         self._began, self._late, self._backlogged = now, 0.0, False
 
+    def refused(self, message_id: MessageId, seconds: float) -> None:
+        """Leave a message out that ended after so many seconds because an actor that it leads to was overloaded.
+
+        Such messages end soon. If they counted, an actor would seem to be the quicker the more of them there are,
+        and would let in what is refused further on.
+        """
+        count, spent = self._refused.get(message_id, (0, 0.0))
+        self._refused[message_id] = (count + 1, spent + seconds)
+
     def look(
         self, handlers: Iterable[tuple[MessageId, Handler]], now: float, late: float, stuck: float, backlog: int
     ) -> None:
@@ -67,9 +80,13 @@ class LoadEstimate:
         self._looked = now
         self._late += late
         kinds = {key: (handler.figures.handled, handler.figures.seconds) for key, handler in handlers}
+        for key, (count, spent) in self._refused.items():
+            handled, seconds = kinds.get(key, (count, spent))
+            kinds[key] = (handled - count, seconds - spent)
         total = sum(handled for handled, _ in kinds.values())
         done = total - self._handled
-        enough = elapsed >= _WINDOW_S and done >= max(2 * self._concurrency, 4)
+        least = _MESSAGES if len(self._windows) == _WINDOWS else _FIRST_MESSAGES
+        enough = elapsed >= _WINDOW_S and done >= max(2 * self._concurrency, least)
         if not (enough or (done and elapsed >= _LONG_WINDOW_S)):
             if not done and stuck >= _STUCK_S:
                 # Nothing has ended since, so a message takes at least this long.
@@ -78,12 +95,13 @@ class LoadEstimate:
                 self._backlogged = False
             return
         took = 0.0
+        rise = _RISE ** min(elapsed / _WINDOW_S, 100.0)
         for key, (handled, seconds) in kinds.items():
             before, spent = self._by_kind.get(key, (0, 0.0))
             if handled > before:
                 took += seconds - spent
                 mean = (seconds - spent) / (handled - before)
-                self.handling[key] = min(mean, _RISE * self.handling.get(key, mean))
+                self.handling[key] = min(mean, rise * self.handling.get(key, mean))
         # Where something waited all the time, how many were handled tells what concurrency is worth.
         each = elapsed / done if self._backlogged and backlog else took / done / self._concurrency
         # An event loop that others kept busy tells nothing of this actor.

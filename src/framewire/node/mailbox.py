@@ -32,6 +32,8 @@ _UNORDERED_S = 0.05
 """Seconds of work that stay a plain queue in front of the backlog: ordering them would gain nothing."""
 _MARGIN = 1.5
 """How much longer than estimated a flow that begins must be able to wait: estimates are of the recent past."""
+_MARGIN_UNDER_WAY = 1.25
+"""The same for a flow under way: what was let in and turns out to be hopeless has waited for nothing."""
 _UNDER_WAY_IN_A_ROW = 7
 """Turns of flows under way before one that begins has its turn: an actor that always sends to itself must not
 starve its callers."""
@@ -298,7 +300,7 @@ class Mailbox:
     def _too_late(self, parcel: Parcel, caller: bytes | None) -> Refusal | None:
         """Refuse a message that would not be handled in the time that it has left."""
         ahead = len(self.under_way)
-        margin = 1.0
+        margin = _MARGIN_UNDER_WAY
         if caller is not None:
             margin = _MARGIN
             mine = self._callers.get(caller)
