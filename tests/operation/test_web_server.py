@@ -1,8 +1,11 @@
 """A node in the lifespan of a web application: the server keeps its signals, and the node is drained."""
 
+import asyncio
 import contextlib
+import re
 import signal
 import socket
+from pathlib import Path
 
 import pytest
 from tests.node.running import until
@@ -69,3 +72,43 @@ def test_a_signal_ends_uvicorn_and_drains_the_node_of_its_lifespan(shop, server,
         assert running.process.stdout.read() == b"node stopped\n"
         with pytest.raises(fw.MessageError):
             hub.ask(Order("tea"), Ordered, timeout=2)
+
+
+def middleware():
+    """The middleware as docs/embedding.md shows it."""
+    text = (Path(__file__).parents[2] / "docs" / "embedding.md").read_text(encoding="utf-8")
+    return next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "CancelWhenGone" in block)
+
+
+def test_what_runs_for_a_web_client_that_is_gone_is_cancelled_on_the_node_that_handles_it(
+    shop, server, monkeypatch
+):
+    began, ended = [], []
+
+    class Slow(fw.Actor):
+        @fw.handles(Order)
+        async def order(self, order):
+            if order.article == "tea":
+                return Ordered("tea", 0)
+            began.append(order.article)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                ended.append(order.article)
+                raise
+
+    application = APPLICATION.replace("        await node.host(Shop)\n", "") + middleware()
+    monkeypatch.setattr(f"{__name__}.APPLICATION", application)
+    with serving(shop, server, "web:app", "--port={port}") as (running, address), client(server) as hub:
+        hub.host(Slow())
+        running.says("Application startup complete")
+        until(lambda: answers(address))
+        host, port = address.split(":")
+        with socket.create_connection((host, int(port))) as web_client:
+            web_client.sendall(b"GET /order/cup HTTP/1.1\r\nHost: shop\r\n\r\n")
+            until(lambda: began == ["cup"])
+            assert not ended
+        until(lambda: ended == ["cup"])
+        assert answers(address)
+        running.stop()
+        assert "Exception" not in running.said
