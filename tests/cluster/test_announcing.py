@@ -72,6 +72,35 @@ def test_an_actor_that_is_addressed_in_vain_is_forgotten_alone():
     between(main, route_grace=0.1)
 
 
+def test_what_others_handle_is_not_taken_off_because_an_actor_is_addressed_in_vain():
+    """Whoever knows a message could otherwise have kino forget its handlers, again and again."""
+
+    async def main(one, two):
+        await two.host(Named("two"))
+        await handled_by(1, one)
+        said = overheard(two)
+        believe(one, two, QUESTION)
+        with pytest.raises(fw.NoRoute):
+            await one.hub.ask(Question(), Answer, to_actor=fw.Route(b"\x01ghost", two.identity))
+        await eventually(lambda: one._router.table.find(b"\x01ghost") is None)
+        assert service.UNREGISTER_MESSAGE_ROUTE not in [name for name, _ in said]
+
+    between(main, route_grace=0.1)
+
+
+def test_an_actor_that_is_addressed_in_vain_is_forgotten_where_others_sign_and_its_messages_are_of_no_domain():
+    async def main(one, two):
+        await two.host(Named("two"))
+        await handled_by(1, one)
+        believe(one, two, QUESTION)
+        with pytest.raises(fw.NoRoute):
+            await one.hub.ask(Question(), Answer, to_actor=fw.Route(b"\x01ghost", two.identity))
+        await handled_by(1, one)
+        assert one._router.table.find(b"\x01ghost") is None
+
+    between(main, route_grace=0.1, keyring=fw.KeyRing([fw.DomainKey("sales", b"x" * 32)], {"sales": ["sales.*"]}))
+
+
 def test_a_broadcast_that_nobody_here_handles_is_not_sent_here_again():
     async def main(one, two):
         believe(one, two, JOB)

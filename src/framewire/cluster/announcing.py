@@ -132,12 +132,29 @@ class Announcer:
         self._withdrawn |= {route: messages for route, messages in gone if route.receiver}
         for forgotten in tuple(self._withdrawn)[: len(self._withdrawn) - _REMEMBERED]:
             del self._withdrawn[forgotten]
+        named = {message for route, messages in gone if _is_actor(route) for message in messages}
+        still = _of_messages(self._port.registrations, named)
+        never = self._never_here(gone, still) if grace is None and still else set()
         for domain in self.domains:
-            self._unregister_in(domain, gone, grace)
-        messages = {message for route, named in gone if not _is_hub(route) for message in named}
-        if still := _of_messages(self._port.registrations, messages):
-            for domain in self.domains:
-                self.register_in(domain, still)
+            self._unregister_in(domain, [each for each in gone if each[0] not in never], grace)
+            self.register_in(domain, still, [route.receiver for route in never])
+
+    def _never_here(self, gone: list[Registration], still: list[Registration]) -> set[Route]:
+        """Return actors that were addressed here in vain, all of whose messages others handle.
+
+        Kino need not hear of them, and would forget those others for a moment. A node that is known by a signature
+        is not believed in no domain that an actor is gone as a whole.
+        """
+        here = {route for route, _ in self._port.registrations}
+        handled = {message for _, messages in still for message in messages}
+        return {
+            route
+            for route, messages in gone
+            if _is_actor(route)
+            and route not in here
+            and handled.issuperset(messages)
+            and (self._keyring is None or all(map(self.domain_of, messages)))
+        }
 
     def tell_all_in(self, domain: str) -> None:
         """Tell all that this node has in a domain, after what it has no longer."""
@@ -299,6 +316,10 @@ def _in_parts(routes: Iterable[Any]) -> Iterator[list[Any]]:
 
 def _is_hub(route: Route) -> bool:
     return route.receiver[:1] == bytes([HUB])
+
+
+def _is_actor(route: Route) -> bool:
+    return bool(route.receiver) and not _is_hub(route)
 
 
 def _of_messages(registrations: Iterable[Registration], messages: set[MessageId]) -> list[Registration]:
