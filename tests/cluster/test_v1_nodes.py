@@ -8,6 +8,7 @@ from collections import Counter
 import bson
 import msgspec
 import pytest
+import zmq
 from tests.cluster.clustering import Named, free_ports, handlers, make_node, peers, served, uri_of
 from tests.cluster.v1_node import Received, V1Node, written
 from tests.node.messages import Answer, Job, Other, Question
@@ -573,6 +574,59 @@ def test_what_a_v1_node_does_not_read_waits_in_a_bounded_queue():
             stopped.set()
 
     with_v1(flood, send_queue=5, send_overflow="reject")
+
+
+def test_senders_wait_for_a_v1_node_that_is_slow_and_nothing_is_lost():
+    async def main(node, old):
+        stopped = threading.Event()
+        old.handlers[QUESTION] = lambda message: (stopped.wait(20), (ANSWER, b"1.0", message.body))[1]
+        asked = [f"{number}{'x' * 300_000}" for number in range(80)]
+        started = [node.hub.start(Question(each), Answer, timeout=15) for each in asked]
+        [name] = peers(node)
+        await eventually(lambda: node._transport.traffic[name].waiting > 10)
+        stopped.set()
+        assert [(await promise).text for promise in started] == asked
+        assert node._transport.traffic[name].waiting == 0
+
+    with_v1(main, send_queue=10)
+
+
+def test_the_oldest_of_too_many_is_dropped_where_that_is_wanted():
+    async def main(node, old):
+        stopped = threading.Event()
+        old.handlers[QUESTION] = lambda message: (stopped.wait(20), (ANSWER, b"1.0", message.body))[1]
+        try:
+            started = [node.hub.start(Question("x" * 500_000), Answer, timeout=15) for _ in range(100)]
+            await eventually(lambda: any(promise.done for promise in started))
+            assert not started[-1].done
+        finally:
+            stopped.set()
+        outcomes = Counter()
+        for promise in started:
+            try:
+                outcomes[(await promise).text == "x" * 500_000] += 1
+            except fw.Overloaded:
+                outcomes["dropped"] += 1
+        assert outcomes["dropped"] + outcomes[True] == 100
+
+    with_v1(main, send_queue=5, send_overflow="drop_oldest")
+
+
+def test_a_v1_caller_reaches_a_v1_node_through_a_framewire_node():
+    async def main(node, _):
+        with zmq.Context() as context, context.socket(zmq.DEALER) as caller:
+            caller.linger = 0
+            caller.connect(uri_of(node))
+            points = [(ANSWER, b"1.0")]
+            caller.send_multipart(
+                written(QUESTION, b"1.0", text("hi"), correlation_id=b"V1", points=points, callback_receiver=b"hub")
+            )
+            await eventually(lambda: caller.poll(0))
+            answer = Received(caller.recv_multipart())
+        assert (answer.identity, answer.version, answer.body) == (ANSWER, b"1.0", text("V1"))
+        assert (answer.receiver, answer.correlation_id) == (b"hub", b"V1")
+
+    with_v1(main)
 
 
 def test_traffic_and_address_of_a_v1_node_are_known():

@@ -96,6 +96,8 @@ class _V1Node:
         self._tries = 0
         self._is_made = False
         """Whether there is a connection, with or without a finished handshake."""
+        self._is_refused = False
+        """Whether a handshake has failed on this socket."""
         self._timer: asyncio.TimerHandle | None = None
         self._address = ""
         self._book = AddressBook(resolver, lambda: self._loop.call_soon_threadsafe(self._settle))
@@ -145,7 +147,7 @@ class _V1Node:
             opened.callback(self._socket.disable_monitor)
             self._sockets = opened.pop_all()
         self._address = ""
-        self._is_made = False
+        self._is_made = self._is_refused = False
         self._settle()
         self._look_soon(_LOOKUP_S)
 
@@ -169,31 +171,30 @@ class _V1Node:
             self._tries = 0
             self._look_soon(_FIRST_LOOK_S)
         elif event & _FAILED:
-            # libzmq does not connect again after some of these; whatever listens there may be gone by then.
+            self._is_refused = True
             self._lose()
-            self._look_soon(_LOOKUP_S, self._reopen)
         else:
             self._lose()
 
-    def _reopen(self) -> None:
-        if self._sockets is not None:
-            self._sockets.close()
-            self._open()
-
-    def _look_soon(self, seconds: float, then: Callable[[], None] | None = None) -> None:
+    def _look_soon(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_later(seconds, then or self._look)
+        self._timer = self._loop.call_later(seconds, self._look)
 
     def _look(self) -> None:
         """See whether the connection takes messages. V1's ZMTP 2.0 has no handshake that would be reported."""
         self._timer = None
         if self._sockets is None:
             return
+        if self._is_refused and not self._is_made:
+            # libzmq may not connect again after this, and whatever it was that listened may be gone by now.
+            self._sockets.close()
+            self._open()
+            return
         writable = bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLOUT)
         self._reader.drain()  # looking takes note of what came in, and then the descriptor does not tell
         if writable and not self.is_there:
-            self.is_there = True
+            self.is_there, self._is_refused = True, False
             self._changed(self)
         if self._queue and self.is_there:
             self._flush()
@@ -321,6 +322,7 @@ class V1Nodes:
         self._versions = settings.versions
         self._port = port
         self._domain_of = domain_of
+        self._undelivered = undelivered
         self._asks = V1Asks(port.identity, settings.versions, now)
         self._nodes: dict[bytes, _V1Node] = {}
         try:
@@ -333,7 +335,7 @@ class V1Nodes:
                     resolver=resolver,
                     take=lambda name, frames: take([name, *frames]),
                     changed=self._changed,
-                    undelivered=undelivered,
+                    undelivered=self._forget,
                     refused=refused,
                 )
                 self._nodes[node.name] = node
@@ -382,6 +384,10 @@ class V1Nodes:
         for node in self._nodes.values():
             if node.is_there:
                 self._port.peer_registered(node.name, [(Route(b"\x01" + node.name), tuple(node.handled))])
+
+    def _forget(self, frames: list[bytes], error: MessageError) -> None:
+        self._asks.remove(decode(frames), frames[0])
+        self._undelivered(frames, error)
 
     def _changed(self, node: _V1Node) -> None:
         if node.is_there:
