@@ -629,6 +629,24 @@ def test_a_v1_caller_reaches_a_v1_node_through_a_framewire_node():
     with_v1(main)
 
 
+def test_a_v1_node_may_ask_over_the_connection_that_was_made_to_it():
+    async def main(node, old):
+        @node.handler(Job)
+        async def done(job):
+            return Other(f"job {job.number}")
+
+        await node.hub.ask(Question(), Answer)
+        job, points = msgspec.msgpack.encode({"number": 3}), [(b"test.other", b"1.0")]
+        old.send(
+            written(b"test.job", b"1.0", job, correlation_id=b"V1", points=points, callback_receiver=b"V1 hub")
+        )
+        await eventually(lambda: len(old.received) == 2)
+        answer = old.received[1]
+        assert (answer.identity, answer.receiver, answer.body) == (b"test.other", b"V1 hub", text("job 3"))
+
+    with_v1(main, {QUESTION: said("V1"), b"test.other": lambda _: None})
+
+
 def test_traffic_and_address_of_a_v1_node_are_known():
     async def main(node, old):
         await node.hub.ask(Question(), Answer)

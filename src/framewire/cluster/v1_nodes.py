@@ -78,6 +78,7 @@ class _V1Node:
         changed: Callable[[_V1Node], None],
         undelivered: Callable[[list[bytes], MessageError], None],
         refused: Callable[[bytes, int], None],
+        failed: Callable[[bytes, list[bytes], Exception], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._context = context
@@ -89,6 +90,7 @@ class _V1Node:
         self._changed = changed
         self._undelivered = undelivered
         self._refused = refused
+        self._failed = failed
         self.is_there = False
         """Whether its connection is made, and takes messages."""
         self.sent = self.dropped = 0
@@ -138,6 +140,7 @@ class _V1Node:
                 settings.max_frames,
                 settings.max_message_bytes,
                 dropped=lambda offenders: self._refused(self.name, offenders.total()),
+                failed=lambda frames, problem: self._failed(self.name, frames, problem),
             )
             self._linger = 0
             opened.callback(lambda: self._reader.close(self._linger))
@@ -153,9 +156,9 @@ class _V1Node:
 
     def _settle(self) -> None:
         """Connect to the address, or to the first of a name's addresses, and look that up where it is due."""
-        if self._sockets is None:
-            return
-        numbers = self._book.numbers(self.uri, fresh=not self.is_there)
+        if self._sockets is None or self.is_there or self._is_made:
+            return  # an address is used for as long as something is there
+        numbers = self._book.numbers(self.uri, fresh=True)
         if not numbers or self._address in numbers:
             return
         if self._address:
@@ -176,6 +179,17 @@ class _V1Node:
         else:
             self._lose()
 
+    def _reopen(self) -> None:
+        """Make another socket: libzmq may not connect again after a failed handshake."""
+        if self._sockets is not None:
+            self._sockets.close()
+            self._sockets = None
+        try:
+            self._open()
+        except zmq.ZMQError as problem:
+            log.warning("no connection to %s, which is tried again: %s", readable(self.name), problem)
+            self._look_soon(_LOOKUP_S)
+
     def _look_soon(self, seconds: float) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -184,12 +198,8 @@ class _V1Node:
     def _look(self) -> None:
         """See whether the connection takes messages. V1's ZMTP 2.0 has no handshake that would be reported."""
         self._timer = None
-        if self._sockets is None:
-            return
-        if self._is_refused and not self._is_made:
-            # libzmq may not connect again after this, and whatever it was that listened may be gone by now.
-            self._sockets.close()
-            self._open()
+        if self._sockets is None or (self._is_refused and not self._is_made):
+            self._reopen()
             return
         writable = bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLOUT)
         self._reader.drain()  # looking takes note of what came in, and then the descriptor does not tell
@@ -337,6 +347,7 @@ class V1Nodes:
                     changed=self._changed,
                     undelivered=self._forget,
                     refused=refused,
+                    failed=port.unread,
                 )
                 self._nodes[node.name] = node
         except BaseException:
