@@ -119,6 +119,23 @@ def test_every_attack_of_the_threat_model_has_tests_that_exist():
             assert f"def {test}(" in (ROOT / "tests" / file).read_text(), (file, test)
 
 
+def test_every_attack_of_the_threat_model_is_tried_without_keys_in_a_signed_domain_and_with_curve():
+    page = (ROOT / "docs" / "security.md").read_text()
+    table = page.partition("## Attacks")[2].partition("\n## ")[0]
+    rows = [re.findall(r"`([\w/]+\.py)::(\w+)`", line) for line in table.splitlines() if line.startswith("| ")][1:]
+    files = sorted({f"tests/{file}" for row in rows for file, _ in row})
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(collect, capture_output=True, text=True, timeout=100, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
+    tried = {}
+    for collected in done.stdout.splitlines():
+        name, _, variant = collected.partition("[")
+        tried.setdefault(name, set()).update(variant.removesuffix("]").split("-"))
+    for row in rows:
+        variants = set().union(*(tried[f"tests/{file}::{test}"] for file, test in row))
+        assert variants >= {"open", "signed", "curve"}, row
+
+
 def test_the_public_names_are_there_and_what_type_checkers_see():
     assert framewire.__all__ == sorted(framewire.__all__)
     assert all(hasattr(framewire, name) for name in framewire.__all__)

@@ -1,13 +1,14 @@
 """A node or a rendezvous server that is attacked, as a process: ``attacked_process.py KIND OPTIONS``.
 
 It says where it is, as JSON, and ends with its input. Options are JSON: ``key`` is that of a signed domain, in hex,
-and ``curve`` the key files of CURVE.
+``curve`` the key files of CURVE, and ``files`` how many files the process may open.
 """
 
 import asyncio
 import json
 import logging
 import os
+import resource
 import sys
 import threading
 
@@ -37,6 +38,8 @@ async def node(options):
 
 def main(kind, written):
     options = json.loads(written)
+    if files := options.pop("files", None):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     key, curve = options.pop("key", None), options.pop("curve", None)
     if curve:
         options["curve"] = Curve(**curve)

@@ -71,6 +71,16 @@ class Attacked:
     def is_alive(self):
         return self.process.poll() is None
 
+    @property
+    def files(self):
+        """How many files it has open."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    @property
+    def memory(self):
+        """Bytes that it has in memory."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text(encoding="ascii").split()[1]) * 4096
+
     def close(self):
         end(self.process)
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import threading
-from pathlib import Path
 
 import pytest
 import zmq
@@ -116,15 +115,11 @@ def test_what_listeners_say_besides_is_dropped():
         assert not anew
 
 
-def resident(process):
-    return int(Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[1]) * 4096
-
-
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("kind", "place"), [("node", "health"), ("server", "broadcast"), ("server", "relay")])
 def test_megabytes_of_topics_take_bounded_memory(kind, place, mode, tmp_path):
     with attacked(kind, Cluster(mode, tmp_path), heartbeat=0.2) as target:
-        before = resident(target.process)
+        before = target.memory
         uri, sent, most = target.places[place], 0, 0
         with contextlib.ExitStack() as held:
             while sent < 8 << 20:
@@ -136,7 +131,7 @@ def test_megabytes_of_topics_take_bounded_memory(kind, place, mode, tmp_path):
                 except (ConnectionError, TimeoutError):
                     if mode == "curve":
                         break  # it is not even let in
-                most = max(most, resident(target.process) - before)
+                most = max(most, target.memory - before)
         assert most < 200 << 20
         if mode != "curve":
             with listener(uri) as honest:

@@ -18,7 +18,7 @@ import errno
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import NamedTuple
 
 import zmq
@@ -28,6 +28,7 @@ from framewire.cluster.curve import PLAIN, Mechanism
 from framewire.cluster.resolver import Dialer, Resolver
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import make_socket
+from framewire.cluster.strangers import max_connections
 from framewire.errors import BadBody, MessageError, Overloaded, Unreachable
 from framewire.node.mailbox import Room
 from framewire.wire.message import readable
@@ -125,6 +126,7 @@ class Links:
         lost: Callable[[bytes], None],
         undelivered: Callable[[list[bytes], MessageError], None],
         allows: Callable[[bytes, str], bool] = lambda _, __: True,
+        strangers: Container[bytes] = frozenset(),
         turn: Callable[[int], None] = lambda _: None,
         alone: Callable[[], None] = lambda: None,
         introduction: Callable[[bytes], list[bytes] | None] = lambda _: None,
@@ -138,7 +140,7 @@ class Links:
         ``turn`` is called whenever the event loop has come round, with how many messages left together.
 
         ``alone`` is called where that was one, and all is done. ``allows`` tells whether a peer with a name may be
-        connected to at one of that name's numeric addresses.
+        connected to at one of that name's numeric addresses. ``strangers`` are the peers that nobody vouches for.
         """
         self._loop = asyncio.get_running_loop()
         self._settings = settings
@@ -148,6 +150,8 @@ class Links:
         self._was_alone = alone
         self._introduction = introduction
         self._allows = allows
+        self._strangers = strangers
+        self._max_strangers = max_connections()
         self._context = context
         self._options: dict[str, int | bytes] = {
             "ROUTER_MANDATORY": 1,
@@ -306,6 +310,14 @@ class Links:
         uri = self._known.get(identity)
         if uri is None:
             raise Unreachable(f"nobody knows where node {readable(identity)} is")
+        if (
+            identity in self._strangers
+            and sum(map(self._strangers.__contains__, self._links)) >= self._max_strangers
+        ):
+            raise Unreachable(
+                f"node {readable(identity)} at {uri}: there are {self._max_strangers} connections already to nodes "
+                "that were announced without a signature; raise the limit of open files (ulimit -n)"
+            )
         try:
             socket = make_socket(self._context, zmq.ROUTER, **self._options)
         except zmq.ZMQError as problem:

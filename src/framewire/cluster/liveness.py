@@ -112,6 +112,9 @@ class Liveness:
         self._allows = allows
         self._refused = refused
         self._strange, self._why = 0, ""
+        self.max_unsigned: int | None = None
+        """Addresses of nodes without a signature that are listened at; None for any number."""
+        self._unsigned = 0
         self._mechanism = mechanism
         self._publisher = Publisher(context, **mechanism.listening)
         self.uri = reachable(self._publisher.bind(addresses), advertise, host)
@@ -243,7 +246,7 @@ class Liveness:
     def _new_ear(self, identity: bytes, place: tuple[str, bool], patience: float) -> _Ear | None:
         """Listen at another address, unless that must wait or cannot be."""
         uri, signed = place
-        if not signed and len(self._unheard) >= _MAX_UNHEARD:
+        if not signed and not self._has_room:
             if len(self._queued) < _MAX_QUEUED:
                 self._queued[identity] = (place, patience)
             return None
@@ -256,7 +259,14 @@ class Liveness:
         self._ears[place] = ear
         if not signed:
             self._unheard[ear] = None
+            self._unsigned += 1
         return ear
+
+    @property
+    def _has_room(self) -> bool:
+        """Whether one more unsigned address may be listened at."""
+        most = self.max_unsigned
+        return len(self._unheard) < _MAX_UNHEARD and (most is None or self._unsigned < most)
 
     def _promote(self, now: float) -> None:
         """Listen for nodes that wait for it, in place of those that were never heard for too long."""
@@ -266,7 +276,7 @@ class Liveness:
                 if watched.lost_at is None:
                     self._lost(identity)
                 self._end(identity)
-        while self._queued and len(self._unheard) < _MAX_UNHEARD:
+        while self._queued and self._has_room:
             identity = next(iter(self._queued))
             self._begin(identity, *self._queued.pop(identity))
 
@@ -280,6 +290,7 @@ class Liveness:
         if not ear.nodes:
             del self._ears[known.place]
             self._unheard.pop(ear, None)
+            self._unsigned -= not ear.signed
             self._cover(ear)
 
     def _open(self, ear: _Ear) -> None:

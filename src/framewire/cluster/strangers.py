@@ -10,13 +10,34 @@ import ipaddress
 import socket
 from collections.abc import Callable, Iterable
 
-__all__ = ["Strangers"]
+try:
+    import resource
+except ImportError:  # on Windows, which limits open files otherwise
+    resource = None  # type: ignore[assignment]
+
+__all__ = ["Strangers", "max_connections"]
 
 _NEW_PER_S, _NEW_AT_ONCE = 100.0, 2000.0
 """Nodes that are made known without a signature, in a second and at once; honest ones announce themselves again."""
 
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _ANYWHERE = {ipaddress.ip_address("0.0.0.0"), ipaddress.ip_address("::")}  # noqa: S104 - to know where a node is
+
+
+_SHARE, _LEAST = 8, 16
+"""The share of the files that a process may open, and the least number, of connections of one kind to nodes that
+nobody vouches for, where others sign: each takes two files, and there are two kinds, messages and heartbeats."""
+_MANY_FILES = 65_536
+
+
+def max_connections() -> int:
+    """Return how many connections of one kind may be made to nodes that nobody vouches for, where others sign."""
+    files = _MANY_FILES
+    if resource is not None:
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != resource.RLIM_INFINITY:
+            files = min(soft, _MANY_FILES)
+    return max(_LEAST, files // _SHARE)
 
 
 class Strangers:

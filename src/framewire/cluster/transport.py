@@ -30,7 +30,7 @@ from framewire.cluster.senders import Senders
 from framewire.cluster.server_way import Arrivals
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.sockets import Reader, bind_first, make_socket
-from framewire.cluster.strangers import Strangers
+from framewire.cluster.strangers import Strangers, max_connections
 from framewire.cluster.v1_nodes import V1Nodes
 from framewire.cluster.vigil import vigil_at
 from framewire.cluster.ways import Ways
@@ -195,6 +195,7 @@ class SocketTransport:
             allows=self._allows,
             refused=lambda count, why: self._loop.call_soon_threadsafe(self._strange_beats, count, why),
         )
+        self._liveness.max_unsigned = max_connections() if _signs(self._keyring) else None
         check_advertised((self.uri, self._liveness.uri), placement.servers)
         own = (bound, self.uri, self._liveness.uri)
         servers = (server if isinstance(server, str) else server[0] for server in settings.rendezvous)
@@ -219,6 +220,7 @@ class SocketTransport:
             lost=self._cut_off,
             undelivered=self._undelivered,
             allows=lambda peer, number: self._discovery.is_vouched(peer) or self._strangers.allows(number),
+            strangers=self._unsure,
             turn=self._pace.turn,
             alone=self._await_answer,
             max_queued=port.max_queued,
@@ -344,8 +346,10 @@ class SocketTransport:
         if self._context is not None:
             self._announcer.use_keys(keyring)
             self._discovery.use_keys(keyring)
-            unsure = (peer for peer in self._places if not self._discovery.is_vouched(peer))
-            self._unsure = set(unsure if _signs(keyring) else ())
+            unsure = [peer for peer in self._places if not self._discovery.is_vouched(peer)]
+            self._unsure.clear()
+            self._unsure.update(unsure if _signs(keyring) else ())
+            self._liveness.max_unsigned = max_connections() if _signs(keyring) else None
             if self._v1_nodes is not None:
                 self._v1_nodes.register()
 
