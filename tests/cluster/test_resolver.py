@@ -156,7 +156,7 @@ def test_names_of_the_configuration_do_not_wait_for_names_that_others_make_up():
         server.answers.clear()
         for uri in made_up:
             waited(made, uri)
-        configured = waited(made, "tcp://ours:1", configured=True)
+        configured = waited(made, "tcp://ours:1", trusted=True)
         server.answers.set()
         assert configured.wait(WAIT_S)
         assert len(server.asked) == resolving.MAX_THREADS + 1

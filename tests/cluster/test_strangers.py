@@ -16,6 +16,7 @@ from tests.node.running import eventually, run, until
 
 import framewire as fw
 from framewire.cluster import service
+from framewire.cluster.resolver import MAX_THREADS
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.strangers import Strangers, max_connections
 from framewire.wire import encode
@@ -169,6 +170,45 @@ def test_a_name_counts_as_the_addresses_that_it_stands_for(mode, way, is_local, 
                         await asyncio.to_thread(trap.take, timeout=0.5)
 
     run(main())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_names_of_members_that_sign_are_looked_up_where_strangers_keep_the_name_server_waiting(
+    mode, monkeypatch, tmp_path
+):
+    cluster, system, over = Cluster(mode, tmp_path), socket.getaddrinfo, threading.Event()
+
+    def look_up(host, *arguments, **options):
+        if host.startswith("silent"):
+            assert over.wait(30)
+        return system("127.0.0.1" if host.endswith(".example") else host, *arguments, **options)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+
+    async def main():
+        async with make_node(**cluster.node_options) as node:
+            with intruder(mode, uri_of(node)) as stranger:
+                if stranger is not None:
+                    for number in range(MAX_THREADS + 4):
+                        name = f"tcp://silent-{number}.example:9"
+                        stranger.send(forging.announcement(b"made up %d" % number, name, health=name))
+                    await eventually(lambda: node._transport._resolver._running == MAX_THREADS)
+                named = {"bind": "tcp://127.0.0.1:*", "advertise": "tcp://member.example:*"}
+                async with make_node(peers=[uri_of(node)], **named, **cluster.node_options) as member:
+                    await member.host(Named("member"))
+                    await handled_by(1, node)
+                    asked = node.hub.ask(Question(), Answer, timeout=10 if mode != "open" else 0.5)
+                    if mode == "open":
+                        with pytest.raises(fw.MessageError):
+                            await asked
+                    else:
+                        assert (await asked).text == "member"
+                over.set()
+
+    try:
+        run(main())
+    finally:
+        over.set()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -126,6 +126,7 @@ class Links:
         lost: Callable[[bytes], None],
         undelivered: Callable[[list[bytes], MessageError], None],
         allows: Callable[[bytes, str], bool] = lambda _, __: True,
+        vouched: Callable[[bytes], bool] = lambda _: False,
         strangers: Container[bytes] = frozenset(),
         turn: Callable[[int], None] = lambda _: None,
         alone: Callable[[], None] = lambda: None,
@@ -140,7 +141,8 @@ class Links:
         ``turn`` is called whenever the event loop has come round, with how many messages left together.
 
         ``alone`` is called where that was one, and all is done. ``allows`` tells whether a peer with a name may be
-        connected to at one of that name's numeric addresses. ``strangers`` are the peers that nobody vouches for.
+        connected to at one of that name's numeric addresses. ``strangers`` are the peers that nobody vouches for,
+        where others sign; ``vouched`` tells whether somebody does.
         """
         self._loop = asyncio.get_running_loop()
         self._settings = settings
@@ -150,6 +152,7 @@ class Links:
         self._was_alone = alone
         self._introduction = introduction
         self._allows = allows
+        self._vouched = vouched
         self._strangers = strangers
         self._max_strangers = max_connections()
         self._context = context
@@ -341,7 +344,10 @@ class Links:
         def found() -> None:
             self._loop.call_soon_threadsafe(dialer.settle)
 
-        dialer = Dialer(socket, self._resolver, found, lambda number: self._allows(identity, number))
+        trusted = self._vouched(identity)
+        dialer = Dialer(
+            socket, self._resolver, found, lambda number: self._allows(identity, number), trusted=trusted
+        )
         dialer.connect(uri)
         return dialer
 

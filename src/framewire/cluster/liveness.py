@@ -305,7 +305,8 @@ class Liveness:
             MAXMSGSIZE=_LARGEST,
             **self._mechanism.connecting,
         )
-        dialer = Dialer(made, self._resolver, allows=_everything if ear.signed else self._allows)
+        allows = _everything if ear.signed else self._allows
+        dialer = Dialer(made, self._resolver, allows=allows, trusted=ear.signed)
         try:
             dialer.connect(ear.uri)
         except zmq.ZMQError:

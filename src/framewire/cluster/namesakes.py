@@ -205,7 +205,7 @@ class Namesakes:
                 return
             allows = _everything if signed else self._allows
             self._listener = _Listener(
-                self._context, health_uri, self._identity, self._resolver, self._mechanism, allows
+                self._context, health_uri, self._identity, self._resolver, self._mechanism, allows, trusted=signed
             )
             self._listener.heard = lambda: self._be_refused(uri, f"gives signs of life at {health_uri}")
             silence = max(interval, 0.05) * self._settings.misses
@@ -317,6 +317,8 @@ class _Listener:
         resolver: Resolver,
         mechanism: Mechanism,
         allows: Callable[[str], bool],
+        *,
+        trusted: bool,
     ) -> None:
         self._identity = identity
         self.heard: Callable[[], None] = lambda: None
@@ -325,7 +327,7 @@ class _Listener:
         )
         self._reader = Reader(source, self._take, 100, _LARGEST)
         loop = asyncio.get_running_loop()
-        dialer = Dialer(source, resolver, lambda: loop.call_soon_threadsafe(dialer.settle), allows)
+        dialer = Dialer(source, resolver, lambda: loop.call_soon_threadsafe(dialer.settle), allows, trusted=trusted)
         try:
             dialer.connect(uri)
         except zmq.ZMQError as problem:

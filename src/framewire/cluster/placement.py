@@ -163,7 +163,7 @@ async def _looked_up(uris: list[str], resolver: Resolver, limit: float) -> dict[
         def told(numbers: tuple[str, ...], uri: str = uri) -> None:
             loop.call_soon_threadsafe(note, uri, numbers)
 
-        resolver.resolve(uri, told, configured=True)
+        resolver.resolve(uri, told, trusted=True)
     if uris:
         try:
             async with asyncio.timeout(limit):

@@ -41,7 +41,7 @@ MAX_ADDRESSES = 16
 MAX_NAMES = 1000
 """That are remembered."""
 MAX_THREADS = 16
-"""For names that other nodes announce. Names of the configuration do not wait for these."""
+"""For names that other nodes announce unsigned; those of the configuration and signed ones do not wait."""
 LOG_EVERY_S = 60.0
 """Between two warnings about one name."""
 
@@ -86,11 +86,11 @@ class Resolver:
         self._running = 0
         self._closed = False
 
-    def resolve(self, uri: str, found: Found, *, fresh: bool = False, configured: bool = False) -> None:
+    def resolve(self, uri: str, found: Found, *, fresh: bool = False, trusted: bool = False) -> None:
         """Call ``found`` with the numeric addresses of an address: at once where they are known, or on a thread.
 
-        ``fresh`` asks for a new look-up, because a connection was lost. ``configured`` names are looked up however
-        many others are.
+        ``fresh`` asks for a new look-up, because a connection was lost. ``trusted`` names, of the configuration or
+        of nodes that sign, are looked up however many others are.
         """
         if not is_name(uri):
             found((uri,))
@@ -103,7 +103,7 @@ class Resolver:
                 numbers: tuple[str, ...] | None = ()
             elif now - entry.found_at < (MIN_AGE_S if fresh else MAX_AGE_S):
                 numbers = entry.numbers
-            elif self._begins(host, entry, now, configured=configured):
+            elif self._begins(host, entry, now, trusted=trusted):
                 entry.waiting.append((port, found))
                 numbers = None
             else:
@@ -139,7 +139,7 @@ class Resolver:
         entry = self._entries[host] = _Entry()
         return entry
 
-    def _begins(self, host: str, entry: _Entry, now: float, *, configured: bool) -> bool:
+    def _begins(self, host: str, entry: _Entry, now: float, *, trusted: bool) -> bool:
         """Begin a look-up, or join one that is under way; False where it is too early, or there are too many."""
         if entry.running and now - entry.tried_at < LOOKUP_TIMEOUT_S:
             return True
@@ -147,7 +147,7 @@ class Resolver:
             return False
         if entry.running:
             self._warn(host, entry, now, f"no answer from a name server within {LOOKUP_TIMEOUT_S:g} s")
-        if entry.running >= MAX_LOOKUPS or (self._running >= MAX_THREADS and not configured):
+        if entry.running >= MAX_LOOKUPS or (self._running >= MAX_THREADS and not trusted):
             return False
         entry.tried_at = now
         entry.running += 1
@@ -208,7 +208,8 @@ class Dialer:
 
     A name with several addresses is connected to at each of them, so this is for sockets that tell their peers
     apart by what these say: ROUTER by identity, SUB by what is in a heartbeat. ``wake`` is called, on any thread,
-    when ``settle`` has something to do. ``allows`` tells which numeric addresses of a name may be connected to.
+    when ``settle`` has something to do. ``allows`` tells which numeric addresses of a name may be connected to;
+    ``trusted`` where the addresses were signed.
     """
 
     def __init__(
@@ -217,8 +218,11 @@ class Dialer:
         resolver: Resolver,
         wake: Callable[[], object] = lambda: None,
         allows: Callable[[str], bool] = lambda _: True,
+        *,
+        trusted: bool = False,
     ) -> None:
         self._source = source
+        self._trusted = trusted
         self._resolver = resolver
         self._wake = wake
         self._allows = allows
@@ -280,7 +284,7 @@ class Dialer:
         if now - self._asked.get(uri, -math.inf) < LOOKUP_TIMEOUT_S:
             return
         self._asked[uri] = now
-        self._resolver.resolve(uri, lambda numbers: self._note(uri, numbers), fresh=fresh)
+        self._resolver.resolve(uri, lambda numbers: self._note(uri, numbers), fresh=fresh, trusted=self._trusted)
         self.settle()
 
     def _note(self, uri: str, numbers: tuple[str, ...]) -> None:
@@ -340,7 +344,7 @@ class AddressBook:
                 uri,
                 lambda numbers: self._note(uri, known, numbers),
                 fresh=not known or (fresh and self._is_due(uri, now)),
-                configured=True,
+                trusted=True,
             )
         return self._resolver.known(uri)
 

@@ -219,7 +219,8 @@ class SocketTransport:
             mechanism=mechanism,
             lost=self._cut_off,
             undelivered=self._undelivered,
-            allows=lambda peer, number: self._discovery.is_vouched(peer) or self._strangers.allows(number),
+            allows=lambda peer, number: self._is_vouched(peer) or self._strangers.allows(number),
+            vouched=self._is_vouched,
             strangers=self._unsure,
             turn=self._pace.turn,
             alone=self._await_answer,
@@ -318,6 +319,9 @@ class SocketTransport:
 
     def _without_memory(self, count: int) -> None:
         self._port.refused(b"", Reason.UNREAD, "there was no memory to receive it", count=count)
+
+    def _is_vouched(self, peer: bytes) -> bool:
+        return self._discovery.is_vouched(peer)
 
     def _allows(self, number: str) -> bool:
         return self._strangers.allows(number)
