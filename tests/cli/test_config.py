@@ -102,7 +102,10 @@ def test_check_finds_wrong_modes_of_all_files_with_keys_at_once(config, tmp_path
     allowed, keys = tmp_path / "allowed", tmp_path / "keys.toml"
     allowed.mkdir()
     keys.write_text(f'[pay]\nkey = "hex:{os.urandom(32).hex()}"\n')
+    public = allowed / "me.key"
+    public.write_text((tmp_path / "me.key").read_text())
     files = {
+        public: (0o644, 0o666, f"{table}.curve.allowed: anybody can let themselves in: {public} has mode 0666"),
         keys: (0o600, 0o640, f"{keys} others can get at these keys (mode 0640)"),
         tmp_path / "me.key_secret": (0o600, 0o604, f"{table}.curve.key: {tmp_path / 'me.key_secret'} others can"),
         tmp_path / "cluster.key_secret": (
@@ -128,4 +131,14 @@ def test_check_finds_wrong_modes_of_all_files_with_keys_at_once(config, tmp_path
         path.chmod(right)
     for path, (_, wrong, _) in files.items():
         path.chmod(wrong)
-    assert config("check").stderr.count("\n  - ") == len(files)
+    assert config("check").stderr.count("\n  - ") == len(files) - 1, (
+        "in a directory that is wrong, files do not count"
+    )
+
+
+def test_check_finds_that_a_closed_node_has_no_keys(config):
+    result = config("check", file="[cluster]\nopen = false\n")
+    assert result.exit_code == 2
+    assert (
+        "cluster.open: false, but there are neither domain keys (security.keys) nor cluster.curve" in result.stderr
+    )

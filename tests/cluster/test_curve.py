@@ -23,6 +23,7 @@ from zmq.utils.monitor import recv_monitor_message
 
 import framewire as fw
 from framewire.cluster import service
+from framewire.security.curve import Allowed
 from framewire.wire import decode, encode
 
 FAILED = (
@@ -315,3 +316,13 @@ def test_neither_keys_nor_sockets_show_their_secrets(keys):
 
 def test_only_their_owner_can_read_secret_keys(keys):
     assert stat.S_IMODE((keys.folder / "one.key_secret").stat().st_mode) == 0o600
+
+
+def test_a_public_key_that_anybody_could_have_written_lets_nobody_in(tmp_path, caplog):
+    keys = Keys(tmp_path, "member")
+    (path,) = keys.allowed.glob("*.key")
+    public = keys.of("member").read().own.public
+    assert Allowed(keys.allowed).name_of(public) == path.stem
+    path.chmod(0o646)
+    assert Allowed(keys.allowed).name_of(public) is None
+    assert f"{path} lets nobody in: anybody can let themselves in: {path} has mode 0646" in caplog.text

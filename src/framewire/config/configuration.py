@@ -84,6 +84,11 @@ class Configuration:
                     self[key].read()
             except ConfigError as wrong:
                 problems += [f"{key}.{problem}" for problem in wrong.problems]
+        if not problems and not self["cluster.open"] and ring is None and self["cluster.curve"] is None:
+            problems.append(
+                "cluster.open: false, but there are neither domain keys (security.keys) nor cluster.curve: nobody "
+                "could be believed"
+            )
         if problems:
             raise ConfigError("keys", problems)
         return ring

@@ -62,8 +62,8 @@ class Curve:
     def read(self) -> CurveKeys:
         """The keys, or ``ConfigError`` with all that is wrong with their files."""
         problems: list[str] = []
-        told = (("key", self.key), ("cluster", self.cluster))
-        own, cluster = (_pair(name, os.fspath(path), problems) for name, path in told)
+        files = (("key", self.key), ("cluster", self.cluster))
+        own, cluster = (_pair(name, os.fspath(path), problems) for name, path in files)
         allowed = Path(self.allowed)
         if not allowed.is_dir():
             problems.append(
@@ -73,12 +73,30 @@ class Curve:
             problems.append(
                 f"allowed: anybody can let themselves in: {allowed} has mode {mode:04o}; run: chmod o-w"
             )
+        else:
+            problems += [f"allowed: {told}; run: chmod o-w" for told in map(_replaceable, _public(allowed)) if told]
         if problems or own is None or cluster is None:
             raise ConfigError("curve", problems)
         return CurveKeys(own, cluster, allowed)
 
     def __str__(self) -> str:
         return f"key={self.key},cluster={self.cluster},allowed={self.allowed}"
+
+
+def _public(directory: Path) -> list[Path]:
+    """Return the files with public keys in a directory."""
+    return sorted(directory.glob(f"*{_PUBLIC}"))
+
+
+def _replaceable(path: Path) -> str:
+    """Say that anybody can put a key of their own into a file, where that is so."""
+    try:
+        mode = stat.S_IMODE(path.stat().st_mode)
+    except OSError:
+        return ""  # nobody is let in by it
+    if os.name != "posix" or not mode & stat.S_IWOTH:
+        return ""
+    return f"anybody can let themselves in: {path} has mode {mode:04o}"
 
 
 def _pair(name: str, path: str, problems: list[str]) -> KeyPair | None:
@@ -152,16 +170,17 @@ class Allowed:
     def _read(self) -> dict[bytes, str]:
         names: dict[bytes, str] = {}
         useless: set[Path] = set()
-        for path in sorted(self._directory.glob(f"*{_PUBLIC}")):
+        for path in _public(self._directory):
+            why = _replaceable(path) or "there is no public key in it"
             try:
                 key = _keys(path.read_text(encoding="utf-8")).get("public")
             except (OSError, UnicodeDecodeError):
                 key = None
-            if key is not None:
+            if key is not None and not _replaceable(path):
                 names[key] = path.stem
                 continue
             useless.add(path)
             if path not in self._useless:
-                log.warning("%s has no public key in it and lets nobody in", path)
+                log.warning("%s lets nobody in: %s", path, why)
         self._useless = useless
         return names
