@@ -312,3 +312,28 @@ def test_the_last_thousand_that_are_gone_are_remembered():
         await asyncio.sleep(0)
 
     between(main)
+
+
+def test_many_peers_are_told_a_few_in_each_turn_in_order_and_all_at_once_of_the_end(monkeypatch):
+    monkeypatch.setattr("framewire.cluster.announcing._STRAIGHT_AT_ONCE", 2)
+
+    async def main(server):
+        async with make_node(server) as node:
+            announcer, told = node._transport._announcer, []
+            announcer._send = lambda peer, frames: told.append((peer, frames[-6]))
+            names = [b"peer %d" % number for number in range(5)]
+            for name in names:
+                announcer.include(name)
+            announcer.ask_node(b"first")
+            announcer.discover(QUESTION, b"")
+            assert [peer for peer, _ in told] == [*names[:2], *names[:2]]
+            announcer.forget(names[3])
+            await eventually(lambda: len(told) == 8)
+            asked = [service.REQUEST_NODE_ROUTES.identity, service.DISCOVER_MESSAGE_ROUTE.identity]
+            for name in names:
+                assert [message for peer, message in told if peer == name] == (asked if name != names[3] else [])
+            told.clear()
+            announcer.leave()
+            assert [peer for peer, _ in told] == [name for name in names if name != names[3]]
+
+    run(served(main))

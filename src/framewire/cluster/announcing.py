@@ -35,6 +35,8 @@ _MAX_ROUTES, _MAX_CONTRACTS = 1000, 2000
 """Receivers, and what they handle, that are told in one message: others take messages of a few MB, in slices."""
 _MAX_STRAIGHT = 1000
 """Peers that are told everything straight."""
+_STRAIGHT_AT_ONCE = 100
+"""Of these that are told in one turn of the event loop: each may need a socket, which takes about 50 µs."""
 _MOST_SAID = 10_000
 """Questions and withdrawals that are remembered so that they are not repeated at once."""
 
@@ -61,7 +63,7 @@ class Announcer:
         self._keyring = keyring
         self._say_to_all = say
         self._send = send
-        self._straight: set[bytes] = set()
+        self._straight: dict[bytes, None] = {}
         self._said: dict[Hashable, float] = {}
         self._withdrawn: dict[Route, tuple[MessageId, ...]] = {}
 
@@ -92,11 +94,11 @@ class Announcer:
     def include(self, peer: bytes) -> None:
         """Tell a peer everything straight, too: it is not known to hear what servers say."""
         if len(self._straight) < _MAX_STRAIGHT:
-            self._straight.add(peer)
+            self._straight[peer] = None
 
     def forget(self, peer: bytes) -> None:
         """Say nothing more to a peer that is gone."""
-        self._straight.discard(peer)
+        self._straight.pop(peer, None)
 
     # --- what this node has
 
@@ -198,7 +200,7 @@ class Announcer:
     def leave(self) -> None:
         """Take leave of everyone."""
         message = service.service_message(service.UNREGISTER_NODE, uri=self._uri, node_identity=self._port.identity)
-        self._say(message, self.domains)
+        self._say(message, self.domains, at_once=True)
 
     def _unregister_in(
         self, domain: str, registrations: Iterable[Registration], grace: float | None = None
@@ -285,7 +287,7 @@ class Announcer:
         self._said[words] = now
         return True
 
-    def _say(self, message: Message, domains: Iterable[str]) -> None:
+    def _say(self, message: Message, domains: Iterable[str], *, at_once: bool = False) -> None:
         for domain in domains:
             try:
                 said = message if self._keyring is None else self._keyring.sign(message, domain=domain)
@@ -294,9 +296,18 @@ class Announcer:
                 continue
             frames = encode(said, self._settings.wire_version)
             self._say_to_all(frames)
-            for peer in self._straight:
+            if self._straight:
+                peers = tuple(self._straight)
+                self._say_straight(frames, peers, len(peers) if at_once else _STRAIGHT_AT_ONCE)
+
+    def _say_straight(self, frames: list[bytes], peers: tuple[bytes, ...], most: int) -> None:
+        """Send to so many peers now, and to the others in the next turns; all that is said takes the same turns."""
+        for peer in peers[:most]:
+            if peer in self._straight:
                 with contextlib.suppress(MessageError):  # gone, or too slow; it will ask again
                     self._send(peer, list(frames))
+        if len(peers) > most:
+            self._loop.call_soon(self._say_straight, frames, peers[most:], most)
 
 
 def _in_parts(routes: Iterable[Any]) -> Iterator[list[Any]]:
