@@ -5,7 +5,8 @@
 A struct with one numpy array (codec "msgpack+buffers") is asked of another process, which answers with a few bytes;
 two questions are under way at a time. The yardstick sends the same frames with ``send_multipart(copy=False)``,
 receives them with ``recv_multipart(copy=False)``, makes an array of the frame as well, and does nothing else.
-Rounds are interleaved, and the figures are medians over them. ``FRAMEWIRE_PURE=1`` measures without the extension.
+Rounds are interleaved, and the figures are medians over them. ``FRAMEWIRE_PURE=1`` measures without the extension,
+which copies what it receives: the goal is not for that.
 """
 
 from __future__ import annotations
@@ -199,17 +200,18 @@ def main():
             address = f"tcp://127.0.0.1:{options.port + place}"
             found[who].append(measured(*cases[who], address, options.megabytes, options.count))
     ratio = median(one / other for one, other in zip(found["framewire"], found["raw"], strict=True))
-    met = ratio >= GOAL or not COMPILED
+    met = ratio >= GOAL if COMPILED else None
+    judged = "" if met is None else f" (goal {GOAL:g})  {'ok' if met else 'missed'}"
     print(f"{platform.python_implementation()} {platform.python_version()}, ", end="")
     print(f"{'compiled' if COMPILED else 'pure'}, {options.rounds} rounds")
     print(
         f"arrays of {options.megabytes} MB   raw pyzmq {median(found['raw']):7,.0f} MB/s   framewire "
-        f"{median(found['framewire']):7,.0f} MB/s   {ratio:.2f}x (goal {GOAL:g})  {'ok' if met else 'missed'}"
+        f"{median(found['framewire']):7,.0f} MB/s   {ratio:.2f}x{judged}"
     )
     if options.json:
         rows = {"megabytes": options.megabytes, "ratio": ratio, "goal": GOAL, "met": met, **found}
         options.json.write_text(json.dumps({"compiled": COMPILED, "rows": [rows]}, indent=2) + "\n")
-    return int(options.check and not met)
+    return int(options.check and met is False)
 
 
 if __name__ == "__main__":

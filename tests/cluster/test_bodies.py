@@ -46,9 +46,10 @@ def test_buffers_arrays_and_batches_come_back_from_another_process_as_they_were(
     async def main(address):
         keyring = keys() if signed else None
         async with make_node(peers=[address], keyring=keyring) as node:
-            for _ in range(3):
-                copy = await node.hub.ask(Picture(PICTURE), Copy)
-                assert copy.frames == tuple(PICTURE)
+            for buffers in (PICTURE, [b"only"], [b"l" * LARGE], []):
+                for _ in range(3):  # like messages may be read and written another way
+                    copy = await node.hub.ask(Picture(buffers), Copy)
+                    assert copy.frames == tuple(buffers)
             sent = readings()
             same = await node.hub.ask(sent, Same)
             assert_same(same.readings, sent)
@@ -175,3 +176,16 @@ def test_a_recording_keeps_the_frames(tmp_path, bodies):
         else:
             assert [frame[:4] for frame in frames] == [frame[:4] for frame in PICTURE]
             assert all(len(frame) < 200 for frame in frames)
+
+
+def test_a_message_that_stays_on_its_node_is_recorded_in_its_frames(tmp_path):
+    async def main():
+        async with make_node(capture=fw.Capture(tmp_path)) as node:
+            await node.host(Mirror())
+            for _ in range(3):
+                await node.hub.ask(Picture(PICTURE), Copy)
+
+    run(main())
+    found = [decode(frames) for frames in read(tmp_path)["frames"].to_pylist()]
+    assert [each.body_frames for each in found if each.identity == b"bodies.picture"] == [tuple(PICTURE)] * 3
+    assert [each.body_frames for each in found if each.identity == b"bodies.copy"] == [tuple(PICTURE)] * 3
