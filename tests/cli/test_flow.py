@@ -5,8 +5,8 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from tests.spark.lake_rows import BEGIN, after, flow_id, make_lake
-from tests.spark.storied import FLOW, make_storied_lake
+from tests.spark.lake_rows import BEGIN, after, at_node, flow_id, make_lake, message_id
+from tests.spark.storied import FLOW, SKEW, make_storied_lake
 
 from framewire.cli import main
 
@@ -124,3 +124,69 @@ def test_only_the_days_of_a_flow_are_looked_at(lake):
 
 def test_a_lake_may_be_named_by_a_uri(lake):
     assert story(f"file://{lake}") == story(lake)
+
+
+# --- steps of traced messages
+
+
+def make_traced_lake(directory):
+    """The same flow, whose question was traced: stock's clock is ahead, and the rows lie in no order."""
+    lake = make_storied_lake(directory)
+    reserve = message_id(b"stock.reserve")
+    steps = (
+        ("stock", 6 + SKEW, "routed", "to 01ff"),
+        ("shop", 0, "received", "from a hub of this node"),
+        ("stock", 5 + SKEW, "received", "from node shop"),
+        ("shop", 0.5, "routed", "to node \x1b[31mstock"),
+    )
+    rows = [
+        {**flow_id(FLOW), **at_node(node), **reserve, "at": after(at), "step": step, "detail": detail}
+        for node, at, step, detail in steps
+    ]
+    make_lake(lake, traces=rows)
+    return lake
+
+
+def test_the_steps_of_traced_messages_are_told_by_the_clock_of_the_origin(tmp_path):
+    told = story(make_traced_lake(tmp_path / "lake"))["trace"]
+    assert [(step["at_us"], step["node"], step["step"], step["detail"]) for step in told] == [
+        (0, "shop", "received", "from a hub of this node"),
+        (500, "shop", "routed", "to node \x1b[31mstock"),
+        (5000, "stock", "received", "from node shop"),
+        (6000, "stock", "routed", "to 01ff"),
+    ]
+    assert {step["message"] for step in told} == {"stock.reserve v1"}
+
+
+def test_the_steps_of_traced_messages_are_shown_below_the_waterfall(tmp_path, monkeypatch):
+    done = show(FLOW, "--lake", make_traced_lake(tmp_path / "lake"), monkeypatch=monkeypatch)
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    slowest = next(number for number, line in enumerate(lines) if line.startswith("slowest step"))
+    shown = [line.split() for line in lines[slowest + 1 :] if line.strip().startswith("+")]
+    assert shown[0] == [
+        "+0",
+        "µs",
+        "shop",
+        "received",
+        "from",
+        "a",
+        "hub",
+        "of",
+        "this",
+        "node",
+        "stock.reserve",
+        "v1",
+    ]
+    assert shown[2][:5] == ["+5.0", "ms", "stock", "received", "from"]
+    assert "\x1b" not in done.output, "nothing recorded can do anything to the terminal"
+
+
+def test_only_so_many_steps_are_shown(tmp_path, monkeypatch):
+    done = show(FLOW, "--lake", make_traced_lake(tmp_path / "lake"), "--limit", 3, monkeypatch=monkeypatch)
+    assert "… 1 more; --limit shows them" in done.output
+
+
+def test_a_flow_that_was_not_traced_has_no_steps(lake, monkeypatch):
+    assert story(lake)["trace"] == []
+    assert "traced" not in show(FLOW, "--lake", lake, monkeypatch=monkeypatch).output

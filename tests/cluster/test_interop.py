@@ -6,12 +6,14 @@ import contextlib
 import pytest
 import zmq
 from tests.cluster.clustering import peers
-from tests.cluster.interop import DOT_NET, Echo, News, Reply, answer, node_at, recorded, together
-from tests.cluster.kino_peer import KinoRendezvous, living
+from tests.cluster.interop import DOT_NET, Echo, Host, News, Reply, answer, node_at, recorded, together
+from tests.cluster.kino_peer import KinoNode, KinoRendezvous, living
 from tests.cluster.kino_wire import EXCEPTION, RECEIPT, Letter, bson_texts
 from tests.node.running import eventually, run
 
 import framewire as fw
+from framewire.capture import read
+from framewire.wire import decode
 
 
 def test_framewire_asks_kino():
@@ -230,3 +232,28 @@ def test_an_exception_that_a_live_dot_net_node_wrote_is_understood():
         assert caught.value.type_name.startswith("System.")
 
     run(main())
+
+
+def test_what_kino_traces_is_recorded_whole_with_its_flow(tmp_path):
+    async def main():
+        server = KinoRendezvous()
+        kino = KinoNode(server.unicast, server.broadcast, {})
+        recorder = fw.Capture(tmp_path, sample=0.0, bodies="drop")
+        async with living(server, kino), node_at(server, capture=recorder) as node:
+            await node.host(Host())
+            kino.register()
+
+            def known():
+                kino.ask_for_routes()
+                return b"fw.echo" in kino.nodes.get(node.identity, {}).get("handles", ())
+
+            await eventually(known)
+            for trace in (0, 1):
+                await answer(kino, kino.ask(node.identity, b"fw.echo", b"abc%d" % trace, b"fw.reply", trace=trace))
+
+    run(main())
+    rows = read(tmp_path).to_pylist()
+    bodies = {(row["direction"], decode(row["frames"]).body) for row in rows if row["direction"] != "trace"}
+    assert bodies == {("received", b"abc1"), ("delivered", b"abc1"), ("sent", b"1cba")}
+    steps = [decode(row["frames"]).body_frames[0] for row in rows if row["direction"] == "trace"]
+    assert steps == [b"received", b"routed", b"replied", b"routed", b"handled"]

@@ -7,7 +7,8 @@ from tests.node.messages import Answer, Done, Job, Question
 from tests.node.running import run
 
 import framewire as fw
-from framewire.wire import Message, TraceOptions, encode
+from framewire.capture import cut_of, read
+from framewire.wire import Message, TraceOptions, decode, encode
 
 
 async def traced(node, **options):
@@ -155,3 +156,60 @@ def test_a_handler_that_failed_was_handled(fails):
         assert [step.step for step in taken if step.message_id.identity == b"test.question"][-1] == "handled"
 
     run(main())
+
+
+# --- and what is recorded of it
+
+
+def test_a_traced_flow_is_recorded_whole_with_its_steps_by_a_node_that_records_nothing_else(tmp_path):
+    taken = []
+
+    class First(fw.Actor):
+        @fw.handles(Question)
+        async def first(self, _: Question, ctx: fw.Context):
+            await ctx.tell(Answer("told"))
+            return Job(1)
+
+    async def main():
+        recorder = fw.Capture(tmp_path, sample=0.0, bodies="drop", identities=["nothing.*"], directions=["sent"])
+        async with fw.Node(identity="here", capture=recorder) as node:
+            node.on_trace(taken.append)
+            await node.host(First())
+
+            @node.handler(Job)
+            async def finish(job):
+                return Done(job.number)
+
+            @node.handler(Answer)
+            async def hear(_):
+                """It was told."""
+
+            for flow in (b"flow", b"another"):
+                await node.hub.ask(Question("x"), Done, correlation_id=flow, trace=flow == b"flow")
+        assert recorder.stats.left_out > 0
+
+    run(main())
+    rows = [(row["direction"], decode(row["frames"])) for row in read(tmp_path).to_pylist()]
+    assert {message.correlation_id for _, message in rows} == {b"flow"}
+    whole = {message.identity: message.body for direction, message in rows if direction == "delivered"}
+    assert whole.keys() == {b"test.question", b"test.answer", b"test.job", b"test.done"}
+    assert not any(cut_of(body) for body in whole.values())
+    steps = [(message.identity, *message.body_frames) for direction, message in rows if direction == "trace"]
+    assert steps == [(step.message_id.identity, step.step.encode(), step.detail.encode()) for step in taken]
+
+
+def test_a_node_that_records_everything_records_steps_in_their_place(tmp_path):
+    async def main():
+        async with fw.Node(identity="here", capture=str(tmp_path)) as node:
+            await traced(node, trace=True)
+            await traced_again(node)
+
+    async def traced_again(node):
+        await node.hub.ask(Question(), Done, correlation_id=b"untraced")
+
+    run(main())
+    rows = read(tmp_path).to_pylist()
+    steps = [row for row in rows if row["direction"] == "trace"]
+    assert len(steps) == 7
+    assert {(row["node"], row["peer"], row["reason"]) for row in steps} == {(b"here", b"", None)}
+    assert {decode(row["frames"]).correlation_id for row in steps} == {b"flow"}

@@ -10,15 +10,17 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.spark.lakes import PERIODS, Made, feed, run, segments
 
-from framewire.errors import ConfigError, UsageError
+from framewire.errors import ConfigError, UsageError, WireError
 from framewire.spark.periods import Periods
 from framewire.spark.pipeline import Pipeline
 from framewire.spark.tables import TABLES
 from framewire.synth import Options, synthesise
+from framewire.wire import Message, decode, encode
 
 pytestmark = pytest.mark.timeout(900)
 MINUTE = 60_000_000
@@ -32,7 +34,30 @@ def directory(tmp_path_factory):
     faults = {"loss": 0.03, "malformed": 0.02, "tampered": 0.03, "duplicates": 0.05}
     begin = dt.datetime(2025, 1, 1, 23, 25, tzinfo=dt.UTC)
     synthesise(Options(messages=3000, nodes=3, segment_rows=120, duration=2400, start=begin, **faults), made)
+    for segment in segments(made):
+        add_steps(segment)
     return made
+
+
+def add_steps(segment):
+    """Let a segment have a trace step for one in ten of its rows, as a node records them."""
+    rows = pq.read_table(segment)
+    steps = [
+        row | {"direction": "trace", "peer": b"", "reason": None, "frames": frames}
+        for row in rows.to_pylist()[::10]
+        if (frames := step_of(row["frames"])) is not None
+    ]
+    added = pa.Table.from_pylist(steps, rows.schema.remove_metadata())
+    pq.write_table(pa.concat_tables([rows.replace_schema_metadata(), added]).sort_by("at"), segment)
+
+
+def step_of(frames):
+    try:
+        message = decode(frames)
+    except WireError:
+        return None
+    told = (b"routed", b"to node 1")
+    return encode(Message(message.identity, 1, b"", told, message.correlation_id, trace_options=1))
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +67,8 @@ def expected(spark, directory):
     made = Made(directory, directory / "lake")
     contents = made.contents()
     assert all(contents.values())
+    assert made.ask("select distinct step, detail from {traces}") == [("routed", "to node 1")]
+    assert made.ask("select count(*) from {messages} where direction = 'trace'") == [(0,)]
     assert made.ask("select count(distinct bucket || date) >= 3 from {messages}") == [(True,)]
     return contents
 

@@ -22,12 +22,14 @@ class Direction(StrEnum):
     """To a handler or hub of the node itself."""
     DEAD = "dead"
     """Nowhere: a dead letter."""
+    TRACE = "trace"
+    """No message, but a step of a traced one: its id and flow, with the step and its detail as body frames."""
 
 
 COLUMNS: dict[str, tuple[str, str]] = {
     "at": ("timestamp", "when it was recorded, by the recording node's clock, in UTC with microseconds"),
     "node": ("binary", "the node that recorded it"),
-    "direction": ("string", "sent, received, delivered or dead"),
+    "direction": ("string", "sent, received, delivered, dead, or trace for a step of a traced message"),
     "peer": ("binary", "the other node; for a delivered message the receiver"),
     "reason": ("string", "why it died, for dead letters; null for all others"),
     "frames": ("array<binary>", "the whole message, its envelope included"),

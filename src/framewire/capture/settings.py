@@ -28,6 +28,8 @@ class CaptureSettings:
     """Only these: sent, received, delivered, dead. All of them, if empty."""
     sample: float = 1.0
     """The share of flows that is recorded, each of them whole and on every node."""
+    traced: bool = True
+    """Whether flows with a traced message are recorded whole, and their steps, whatever the others leave out."""
     bodies: Bodies = "keep"
     """Whether bodies are recorded: keep, drop, or as many bytes of each body frame as this number says."""
     on_full: OnFull = "drop"
@@ -129,6 +131,7 @@ _RULES: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("identities", "names such as 'orders.place', or 'orders.*' with the * at the end", _identities),
     ("directions", f"some of {', '.join(Direction)}", _directions),
     ("sample", "a share from 0 to 1", lambda value: _number(value) and 0 <= value <= 1),
+    ("traced", "true or false", lambda value: isinstance(value, bool)),
     ("bodies", "keep, drop, or a number of bytes", _bodies),
     ("on_full", "drop or wait", lambda value: value in get_args(OnFull)),
     ("wait_limit", _POSITIVE, _seconds),

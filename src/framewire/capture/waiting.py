@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from framewire.capture.choosing import choice_of
 from framewire.capture.columns import Block, Records, rows_of
 from framewire.capture.ledger import RECORD_WEIGHT, Take, open_ledger
+from framewire.capture.schema import Direction
 from framewire.capture.settings import CaptureSettings
+from framewire.capture.tracing import TracedFlows
 
 __all__ = ["Waiting"]
 
@@ -31,6 +33,7 @@ class Waiting:
     def __init__(self, settings: CaptureSettings) -> None:
         self._settings = settings
         self._ledger = open_ledger(self._admit, self._refuse, whole=settings.body_limit is None)
+        self._traced = TracedFlows() if settings.traced else None
         self._gone = 0
         """How much of what was put there is written. Only the writer changes it."""
         self._taken = 0
@@ -63,14 +66,22 @@ class Waiting:
 
     def taker(self) -> Take:
         """The function that takes messages in."""
-        record, chosen = self._ledger.record, choice_of(self._settings)
-        if chosen is None:
-            return record
+        record, chosen, traced = self._ledger.record, choice_of(self._settings), self._traced
+        if chosen is None and traced is not None and self._settings.body_limit is None:
+            return record  # all is recorded, and whole
+
+        def is_wanted(direction: str, frames: Sequence[bytes]) -> bool:
+            if traced is None:
+                if direction == Direction.TRACE:
+                    return False
+            elif traced.includes(frames):
+                return True
+            return chosen is None or chosen(direction, frames)
 
         def record_chosen(
             direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None, at: int = 0
         ) -> None:
-            if chosen(direction, frames):
+            if is_wanted(direction, frames):
                 record(direction, peer, frames, reason, at)
             else:
                 self.left_out += 1
@@ -127,6 +138,10 @@ class Waiting:
         self._ledger.mark = 0
 
     # --- on the writer's thread
+
+    def is_traced(self, frames: Sequence[bytes]) -> bool:
+        """Whether a message that was taken belongs to a traced flow, of which bodies are kept."""
+        return self._traced is not None and self._traced.holds(frames)
 
     def take(self) -> Block | Records | None:
         """Some of the oldest records, for writing them; they count as waiting until ``written`` is called."""

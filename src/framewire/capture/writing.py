@@ -173,7 +173,8 @@ class Writer(threading.Thread):
     def _batch(self, records: Block | Records) -> pa.RecordBatch:
         limit = self._settings.body_limit
         if limit is not None and isinstance(records, Records):
-            cut = [cut_body(frames, limit) for frames in records.messages()]
+            is_traced = self._waiting.is_traced
+            cut = [frames if is_traced(frames) else cut_body(frames, limit) for frames in records.messages()]
             records = dataclasses.replace(records, frames=list(chain.from_iterable(cut)))
         return batch_of(self._node, records)
 

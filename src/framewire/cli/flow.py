@@ -33,7 +33,7 @@ def flow(correlation_id: str, *, lake: str, as_json: bool, limit: int) -> None:
 
     Each message has a line: when it began, from where to where it went, and how long it was on its way (─), waited
     (┄) and was worked on (█). All times are by the clock of the node that the flow began on, as far as the lake
-    knows how the others differ.
+    knows how the others differ. The steps of messages that were traced are listed below.
 
     Example: framewire flow 3f2a --lake lake/
     """
@@ -86,6 +86,16 @@ def _as_object(story: Story) -> dict[str, Any]:
         **{name: value for name, value in facts.items() if name not in ("correlation_id", "origin")},
         "legs": [_leg(leg, began) for leg in story.legs],
         "left_out": story.left_out,
+        "trace": [
+            {
+                "at_us": round(step.at - began, 1),
+                "node": step.node_name,
+                "message": step.message,
+                "step": step.step,
+                "detail": step.detail,
+            }
+            for step in story.trace
+        ],
     }
 
 

@@ -37,7 +37,28 @@ def waterfall(story: Story, *, width: int, limit: int) -> RenderableType:
         more = " at least" if story.left_out else ""
         parts.append(Text(f"…{more} {left + story.left_out:,} more; --limit shows them", style=_FAINT))
     parts += _slowest(story)
+    if story.trace:
+        parts.append(_trace(story, limit))
     return Group(*parts)
+
+
+def _trace(story: Story, limit: int) -> Table:
+    shown = story.trace[:limit]
+    names = _short_names({step.node_name for step in shown})
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), header_style=_FAINT)
+    table.add_column("at", justify="right", no_wrap=True)
+    for name in ("node", "traced", "message"):
+        table.add_column(name, overflow="fold")
+    for step in shown:
+        table.add_row(
+            Text(f"+{_span(step.at - story.began)}", style=_FAINT),
+            Text(names[step.node_name]),
+            Text(cell_text(f"{step.step} {step.detail}")),
+            Text(cell_text(step.message)),
+        )
+    if len(story.trace) > len(shown):
+        table.caption = f"… {len(story.trace) - len(shown):,} more; --limit shows them"
+    return table
 
 
 def _heading(story: Story) -> list[Text]:

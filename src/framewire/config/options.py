@@ -10,6 +10,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from framewire.capture.schema import Direction
 from framewire.capture.settings import CaptureSettings
 from framewire.cluster.settings import ClusterSettings
 from framewire.config.kinds import (
@@ -222,10 +223,15 @@ TABLES = (
             ),
             (
                 "directions",
-                many(choice("sent", "received", "delivered", "dead"), "a list of sent, received, delivered, dead"),
+                many(choice(*Direction), f"a list of {', '.join(Direction)}"),
                 "Only these.",
             ),
             ("sample", SHARE, "The share of flows that is recorded."),
+            (
+                "traced",
+                FLAG,
+                "Whether flows with a traced message are recorded whole, and their steps, whatever the rest says.",
+            ),
             ("bodies", BODIES, "Whether bodies are recorded, or how much of each."),
             ("on_full", choice("drop", "wait"), "What happens to a message when the queue is full."),
             ("wait_limit", seconds(), "How long the node waits at most before it goes on without recording."),

@@ -412,6 +412,7 @@ class Node:
         recorder.open(self.identity)
         self._core.tap = Tap(recorder)
         self._core.dead_letters.listen(self._core.tap.dead)
+        self._core.trace.listen(self._core.tap.step)
 
     def _close(self) -> None:
         """What is done whether or not the rest went well, and does not wait for anybody."""

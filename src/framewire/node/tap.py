@@ -14,7 +14,8 @@ import msgspec
 
 from framewire.node.deadletters import DeadLetter
 from framewire.node.parcel import Parcel
-from framewire.wire import encode
+from framewire.node.tracing import TraceStep
+from framewire.wire import Message, TraceOptions, encode
 
 __all__ = ["Recorder", "Tap"]
 
@@ -29,6 +30,9 @@ class Recorder(Protocol):
         self, direction: str, peer: bytes, frames: Sequence[bytes], reason: str | None = None, at: int = 0
     ) -> None:
         """Take one message in, on the node's event loop; it must be quick, and never fails.
+
+        ``direction`` is sent, received, delivered or dead; for "trace" it is a step of a traced message, which has
+        that message's id and flow, and the step and its detail as body frames.
 
         ``at`` is when it happened, in nanoseconds since 1970; 0 for now.
         """
@@ -63,6 +67,18 @@ class Tap:
             except Exception:  # noqa: BLE001 - nobody but the recorder minds what cannot be written
                 frames = encode(_without_body(parcel).to_message(now))
         self.handed(receiver, frames)
+
+    def step(self, taken: TraceStep) -> None:
+        """A traced message has taken a step."""
+        told = Message(
+            taken.message_id.identity,
+            taken.message_id.version,
+            taken.message_id.partition,
+            (taken.step.encode(), taken.detail.encode()),
+            taken.correlation_id,
+            trace_options=TraceOptions.ROUTING,
+        )
+        self.recorder.record("trace", b"", encode(told))
 
     def dead(self, letter: DeadLetter) -> None:
         """A message goes nowhere."""

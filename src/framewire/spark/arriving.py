@@ -1,7 +1,8 @@
 """Captured rows to rows of the lake: decoded, verified, named, and told apart from what is no message.
 
-The result has the columns of ``messages`` and ``fault``: ``none`` for a message, else why the row belongs in
-quarantine. Nothing is shuffled here, so a batch of captures is read, decoded and written in a single pass.
+The result has the columns of ``messages`` and ``fault``: ``none`` for a message, ``step`` for a trace step, else
+why the row belongs in quarantine. Nothing is shuffled here, so a batch of captures is read, decoded and written in
+a single pass.
 
 Each step copies all columns of a row, and that is most of what it takes. So keys are looked up before anything is
 decoded, what is only taken along is one column until the end, and all fields and what is made of them are one step:
@@ -27,7 +28,7 @@ from framewire.spark.signatures import signature_state, with_keys
 from framewire.spark.tables import TABLES
 from framewire.spark.texts import flow_text, is_flow, message_text, readable
 
-__all__ = ["FINE", "LATE", "arriving"]
+__all__ = ["FINE", "LATE", "STEP", "arriving"]
 
 Row = Mapping[str, Column]
 """The columns of a row by their names."""
@@ -36,6 +37,8 @@ LATE = "late"
 """The fault of a row that is older than the pipeline takes in."""
 FINE = "none"
 """The fault of a message."""
+STEP = "step"
+"""That of a trace step, which is no message and belongs in ``traces``."""
 _FRAMES = "frames"
 _UNSIGNABLE = 1
 """The wire format that has no room for a signature."""
@@ -52,7 +55,8 @@ def arriving(
     row = {name: F.expr(text) for name, text in texts.items()} | {_FRAMES: F.col(_FRAMES)}
     row |= {name: F.col(own("given"))[name] for name in given}
     late = is_before(row["at"], oldest)
-    fault = F.when(late, LATE).otherwise(F.coalesce(row["error"], F.lit(FINE)))
+    is_step = row["direction"] == Direction.TRACE
+    fault = F.when(late, LATE).otherwise(F.coalesce(row["error"], F.when(is_step, STEP).otherwise(FINE)))
     kept = F.lit(keep_frames) | (fault != FINE)
     made = _hashes(row) | {
         "fault": fault,

@@ -17,7 +17,7 @@ __all__ = ["BATCHES", "compact", "finish_compaction"]
 
 BATCHES = 16
 """With so many batches in a bucket, the pipeline puts them together by itself."""
-_TABLES = ("messages", "quarantine")
+_TABLES = ("messages", "traces", "quarantine")
 _ROWS_OF_A_FILE = 2_000_000
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from framewire.wire.message import readable
 
-__all__ = ["Leg", "Story", "story_of"]
+__all__ = ["Leg", "Step", "Story", "story_of"]
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - the lake's times are all UTC, without a zone
 
@@ -56,6 +56,18 @@ class Leg:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that a node noted of a traced message."""
+
+    at: float
+    """Microseconds since 1970."""
+    node_name: str
+    message: str
+    step: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """A flow and its messages, in the order in which they began."""
 
@@ -63,7 +75,9 @@ class Story:
     """The flow's row of the table ``flows``."""
     legs: Sequence[Leg]
     left_out: int = 0
-    """What the lake knows of the flow beyond what was asked for: hops, handlings, dead letters and losses."""
+    """What the lake knows of the flow beyond what was asked for: hops, handlings, dead letters, losses, steps."""
+    trace: Sequence[Step] = ()
+    """The steps of its messages that were traced, in order."""
 
     @property
     def began(self) -> float:
@@ -77,7 +91,7 @@ class Story:
 
 
 def story_of(facts: dict[str, Any], events: Iterable[dict[str, Any]], left_out: int) -> Story:
-    """A flow out of its row and the hops, handlings, dead letters and losses of it, each in order."""
+    """A flow out of its row and the hops, handlings, dead letters, losses and steps of it, each in order."""
     by_kind = defaultdict(list)
     for event in events:
         by_kind[event["kind"]].append(event)
@@ -91,7 +105,18 @@ def story_of(facts: dict[str, Any], events: Iterable[dict[str, Any]], left_out: 
         legs.dead(event)
     for event in by_kind["loss"]:
         legs.add(event, sent=clocks.told(event["sent_at"], event["from_node"]))
-    return Story(facts, sorted(legs.all, key=lambda leg: leg.began), left_out)
+    trace = [
+        Step(
+            clocks.told(event["sent_at"], event["from_node"]) or 0.0,
+            event["from_name"],
+            event["message"],
+            event["fate"] or "",
+            event["reason"] or "",
+        )
+        for event in by_kind["step"]
+    ]
+    legs_of = sorted(legs.all, key=lambda leg: leg.began)
+    return Story(facts, legs_of, left_out, sorted(trace, key=lambda step: step.at))
 
 
 class _Clocks:

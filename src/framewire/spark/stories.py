@@ -15,7 +15,7 @@ from framewire.spark.legs import Story, story_of
 
 __all__ = ["days_of", "matching", "stories", "tables_of_stories"]
 
-tables_of_stories = ("flows", "hops", "handlings", "losses", "messages")
+tables_of_stories = ("flows", "hops", "handlings", "losses", "messages", "traces")
 _FACTS = (
     "flow",
     "correlation_id",
@@ -79,6 +79,10 @@ _EVENTS = f"""
     select correlation_id, "at", 'loss', {_ID}, from_node, from_name, to_node, to_name, "at", null, null,
         null, null, 'lost', null, null, false, null, null
     from losses where kind = 'not_received' and {{near}}
+  union all
+    select correlation_id, "at", 'step', {_ID}, node, node_name, node, node_name, "at", null, null,
+        null, null, step, detail, null, false, null, null
+    from traces where {{near}}
   union all
     select correlation_id, "at", 'loss', {_ID}, node, node_name, peer, null, "at", null, null,
         null, null, null, null, null, false, null, null

@@ -1,4 +1,4 @@
-"""A batch of captures becomes part of ``messages`` and ``quarantine``: read once, written once, every row once.
+"""A batch of captures becomes part of ``messages``, ``traces`` and ``quarantine``: read once, every row once.
 
 Rows come twice when a segment does. To find that out, only the keys are looked at, after the batch is written
 beside the tables; it is written anew without the copies only if there are any. So whole messages are never shuffled
@@ -9,16 +9,19 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass, field
+from functools import reduce
 
 from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F  # noqa: N812
 
+from framewire.capture.schema import Direction
 from framewire.security import KeyRing
-from framewire.spark.arriving import FINE, LATE, arriving
+from framewire.spark.arriving import FINE, LATE, STEP, arriving
 from framewire.spark.columns import quoted
 from framewire.spark.given import is_before
 from framewire.spark.lake import Lake
 from framewire.spark.tables import TABLES
+from framewire.spark.texts import readable
 
 __all__ = ["SEGMENT", "Taken", "take_in"]
 
@@ -60,7 +63,7 @@ def take_in(
     believable_us: int,
     keep_frames: bool,
 ) -> Taken:
-    """Put a batch into ``messages`` and ``quarantine``, whether or not it was done before."""
+    """Put a batch into ``messages``, ``traces`` and ``quarantine``, whether or not it was done before."""
     oldest = _LONG_AGO if oldest_us is None else _EPOCH + dt.timedelta(microseconds=oldest_us)
     files = Observation(f"framewire segments {batch}")
     counted = captured.observe(files, F.approx_count_distinct(SEGMENT, _NEARLY).alias("segments"))
@@ -85,6 +88,7 @@ def take_in(
     taken.buckets = _move_messages(lake, stage, batch)
     if taken.buckets:
         taken.reached = lake.periods.around(taken.buckets) & lake.periods.reached(found["first"], found["last"])
+    _trace(lake, stage, batch)
     taken.quarantined = _quarantine(lake, stage, batch)
     lake.files.remove(stage)
     return taken
@@ -107,7 +111,8 @@ def _without_copies(lake: Lake, stage: str, batch: int) -> None:
         for date in lake.files.names(f"{stage}/{fault}")
         for bucket in lake.files.names(f"{stage}/{fault}/{date}")
     }
-    before = _earlier(lake, "messages", buckets, batch).unionByName(_earlier(lake, "quarantine", buckets, batch))
+    earlier = [_earlier(lake, table, buckets, batch) for table in ("messages", "quarantine", "traces")]
+    before = reduce(DataFrame.unionByName, earlier)
     # One number for a key: should two ever be equal by chance, nothing worse happens than a closer look.
     one = F.xxhash64(*_KEY).alias("one")
     every = staged.select(one, F.lit(1).alias("is_new")).unionAll(before.select(one, F.lit(0)))
@@ -131,6 +136,9 @@ def _earlier(lake: Lake, table: str, buckets: set[int], batch: int) -> DataFrame
     rows = lake.read_places(table, places)
     if table == "messages":
         return rows.select(*_KEY)
+    if table == "traces":
+        given = {"direction": F.lit(Direction.TRACE.value), "peer": F.lit(b"")}
+        return rows.withColumns(given).select(*_KEY)
     return rows.withColumn("digest", F.xxhash64("frames")).select(*_KEY)
 
 
@@ -151,19 +159,30 @@ def _move_messages(lake: Lake, stage: str, batch: int) -> set[int]:
 
 def _quarantine(lake: Lake, stage: str, batch: int) -> int:
     """File what is no message; there is so little of it that it is read and written once more."""
-    if not any(name != f"fault={FINE}" for name in _faults(lake, stage)):
+    if not set(_faults(lake, stage)) - {f"fault={FINE}", f"fault={STEP}"}:
         return 0
     seen = Observation(f"framewire quarantine {batch}")
-    faulty = _staged(lake, stage).where(F.col("fault") != FINE)
-    told = faulty.withColumns({"error": F.col("fault"), "batch": F.lit(batch).cast("bigint")})
-    rows = told.select(*map(quoted, TABLES["quarantine"].names)).observe(seen, F.count(F.lit(1)).alias("rows"))
-    second = lake.staging("quarantine")
-    lake.write(rows, second, TABLES["quarantine"].filed_under)
+    faulty = _staged(lake, stage).where(~F.col("fault").isin(FINE, STEP)).withColumn("error", F.col("fault"))
+    _file(lake, faulty.observe(seen, F.count(F.lit(1)).alias("rows")), "quarantine", batch)
+    return int(seen.get["rows"])
+
+
+def _trace(lake: Lake, stage: str, batch: int) -> None:
+    """File the steps of traced messages, which are few."""
+    if f"fault={STEP}" not in _faults(lake, stage):
+        return
+    step, detail = (readable(F.get("body_frames", F.lit(at))) for at in (0, 1))
+    steps = _staged(lake, stage).where(F.col("fault") == STEP).withColumns({"step": step, "detail": detail})
+    _file(lake, steps, "traces", batch)
+
+
+def _file(lake: Lake, rows: DataFrame, table: str, batch: int) -> None:
+    """Write rows once more, as those of a table that a batch brought."""
+    told = rows.withColumn("batch", F.lit(batch).cast("bigint")).select(*map(quoted, TABLES[table].names))
+    second = lake.staging(table)
+    lake.write(told, second, TABLES[table].filed_under)
     for date in lake.files.names(second):
         for bucket in lake.files.names(f"{second}/{date}") if date.startswith("date=") else ():
             for name in lake.files.names(f"{second}/{date}/{bucket}"):
-                lake.files.move(
-                    f"{second}/{date}/{bucket}/{name}", f"{lake.root}/quarantine/{date}/{bucket}/{name}"
-                )
+                lake.files.move(f"{second}/{date}/{bucket}/{name}", f"{lake.root}/{table}/{date}/{bucket}/{name}")
     lake.files.remove(second)
-    return int(seen.get["rows"])
