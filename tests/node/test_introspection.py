@@ -131,7 +131,16 @@ def test_rates_are_per_second_over_the_last_ten():
 def test_rates_are_zero_at_first():
     async def main():
         async with fw.Node() as node:
-            counted = {"sent", "handled", "failed", "received", "forwarded", "replies", "turned_away"}
+            counted = {
+                "sent",
+                "handled",
+                "failed",
+                "received",
+                "forwarded",
+                "replies",
+                "turned_away",
+                "entries_dropped",
+            }
         assert set(node.stats().rates) == counted
         assert set(fw.Node().stats().rates.values()) == {0.0}
 

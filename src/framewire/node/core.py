@@ -207,6 +207,8 @@ class Counters:
     """Messages to other nodes."""
     replies: int = 0
     """Promises that ended with a reply."""
+    entries_dropped: int = 0
+    """Routing entries that were left out of messages to other nodes, as those had more than 255."""
     turned_away: int = 0
     """Connections that were not let in: plaintext, or without a key that is allowed (CURVE)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from functools import partial
@@ -13,13 +14,18 @@ from framewire.node.core import Core
 from framewire.node.deadletters import Reason
 from framewire.node.flow import following
 from framewire.node.mailbox import Room
-from framewire.node.parcel import Parcel, Stencil, ttl_ticks
+from framewire.node.parcel import MAX_ROUTERS, Parcel, Stencil, kept_routers, ttl_ticks
 from framewire.node.transport import Transport
 from framewire.routing import Route, RoutingTable
-from framewire.wire import MessageId, RouterAddress, encode, forward
+from framewire.wire import MessageId, RouterAddress, TraceOptions, decode, encode, forward
 from framewire.wire.message import readable
 
 __all__ = ["Departures", "reason_of"]
+
+log = logging.getLogger("framewire.node")
+
+_LOG_INTERVAL_S = 60.0
+"""Seconds between two lines in the log about routing entries that were dropped; each is counted."""
 
 _REASONS = {
     BadBody: Reason.BAD_BODY,
@@ -57,6 +63,7 @@ class Departures:
         """Messages that begin a flow and wait for the way to a node."""
         self._crowded: set[bytes] = set()
         """Nodes that no more of those may wait for: the rest of the room is for flows under way."""
+        self._next_log = -math.inf
 
     def send(self, route: Route, parcel: Parcel) -> Room | None:
         """Send a parcel to another node; what is returned is done when there is room for it."""
@@ -169,8 +176,16 @@ class Departures:
 
     def _frames(self, parcel: Parcel, now: float, router: RouterAddress) -> list[bytes]:
         """What a parcel is on the wire, where nothing like it was written before."""
+        dropped = len(parcel.routing) - MAX_ROUTERS
+        if dropped > 0:
+            self._tell_dropped(parcel, dropped)
         if parcel.frames is not None:
-            return forward(parcel.frames, router, ttl_ticks=ttl_ticks(parcel.deadline, now))
+            ticks = ttl_ticks(parcel.deadline, now)
+            if dropped <= 0:
+                return forward(parcel.frames, router, ttl_ticks=ticks)
+            came = decode(parcel.frames)  # signed or not: the signature does not cover the routing
+            routing = (*kept_routers(came.routing), router)
+            return encode(came.replace(routing=routing, hops=came.hops + 1, ttl_ticks=ticks))
         keyring, message = self._core.keyring, parcel.to_message(now, router)
         if keyring is not None:
             try:
@@ -178,6 +193,25 @@ class Departures:
             except UsageError as problem:
                 raise BadSignature(str(problem)) from None
         frames = encode(message)
-        if parcel.stencil is not None and not parcel.stencil.message_type.several:
+        # Where entries were dropped, the next message of its kind would not be counted.
+        if parcel.stencil is not None and dropped <= 0 and not parcel.stencil.message_type.several:
             parcel.stencil.learn(message, frames, router, keyring)
         return frames
+
+    def _tell_dropped(self, parcel: Parcel, count: int) -> None:
+        """Count, trace and log the routing entries that a message leaves without."""
+        core = self._core
+        core.counters.entries_dropped += count
+        detail = f"{count} of its {len(parcel.routing)} routing entries are dropped, from the second on"
+        if parcel.trace_options & TraceOptions.ROUTING:
+            core.trace.step("shortened", parcel.message_id, parcel.correlation_id, detail)
+        now = core.now()
+        if now >= self._next_log:
+            self._next_log = now + _LOG_INTERVAL_S
+            log.warning(
+                "%s of flow %s passed more than %d routers: %s; does the flow ever end?",
+                parcel.message_id,
+                readable(parcel.correlation_id),
+                MAX_ROUTERS,
+                detail,
+            )

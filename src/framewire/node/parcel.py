@@ -24,12 +24,23 @@ from framewire.wire.moulds import Mould
 if TYPE_CHECKING:
     from framewire.node.likeness import Likeness
 
-__all__ = ["RECEIPT", "TICKS", "Callback", "Parcel", "Stencil", "sole_sender", "ttl_ticks", "unread"]
+__all__ = [
+    "MAX_ROUTERS",
+    "RECEIPT",
+    "TICKS",
+    "Callback",
+    "Parcel",
+    "Stencil",
+    "kept_routers",
+    "sole_sender",
+    "ttl_ticks",
+    "unread",
+]
 
 RECEIPT = MessageId(b"KINO.RCPTCONFIRM")
 """A callback point, and the message that answers it: the handling node has the message."""
-_MOST_ROUTERS = 255
-"""Routing entries that are kept: a flow that goes on for ever must not grow for ever."""
+MAX_ROUTERS = 255
+"""Routing entries that are kept when a message is sent on: a flow that goes on for ever must not grow for ever."""
 TICKS = 10_000_000
 """Ticks of 100 ns in a second."""
 
@@ -207,7 +218,7 @@ class Parcel(msgspec.Struct):
             callback.node,
             callback.key,
             callback.points,
-            self.routing if router is None else (*self.routing[-_MOST_ROUTERS:], router),
+            self.routing if router is None else (*kept_routers(self.routing), router),
             self.hops if router is None else self._hops_away(),
         )
 
@@ -255,6 +266,16 @@ class Parcel(msgspec.Struct):
             frames,
             caller=None if hops > 1 or len(routing) > 1 else source,
         )
+
+
+def kept_routers(routing: tuple[RouterAddress, ...]) -> tuple[RouterAddress, ...]:
+    """Return the routing entries that travel on: of too many, those from the second on are dropped.
+
+    So both ends are kept: the first router is the first entry, or the last one where kino nodes sent the message.
+    """
+    if len(routing) <= MAX_ROUTERS:
+        return routing
+    return (routing[0], *routing[1 - MAX_ROUTERS :])
 
 
 def sole_sender(routing: tuple[RouterAddress, ...], own: bytes) -> RouterAddress | None:

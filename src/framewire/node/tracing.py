@@ -17,7 +17,8 @@ log = logging.getLogger("framewire.trace")
 class TraceStep:
     """One thing that happened to a traced message.
 
-    ``step`` is "received" (from a hub or another node), "routed", "handled" or "replied".
+    ``step`` is "received" (from a hub or another node), "routed", "handled", "replied", or "shortened" where
+    routing entries were dropped.
     """
 
     step: str

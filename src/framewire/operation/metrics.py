@@ -75,6 +75,13 @@ METRICS = (
     Metric("framewire_sent_total", "counter", "Messages that hubs and handlers sent.", (), _total("sent")),
     Metric("framewire_received_total", "counter", "Messages from other nodes.", (), _total("received")),
     Metric("framewire_forwarded_total", "counter", "Messages to other nodes.", (), _total("forwarded")),
+    Metric(
+        "framewire_routing_entries_dropped_total",
+        "counter",
+        "Routing entries left out of messages to other nodes that had more than 255.",
+        (),
+        _one(lambda s: s.totals.get("entries_dropped", 0)),
+    ),
     Metric("framewire_replies_total", "counter", "Promises that ended with a reply.", (), _total("replies")),
     Metric("framewire_pending", "gauge", "Promises that are open.", (), _total("pending")),
     Metric(
