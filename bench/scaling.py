@@ -32,7 +32,30 @@ OUTSTANDING = (1, 10, 100, 1_000, 10_000, 100_000)
 NODES = (1, 2, 4, 8, 15)
 """Servers: with the client, clusters of 2 to 16 nodes."""
 TYPES = (10, 100, 1_000, 10_000)
+PARTITIONS = (1, 100, 1_000, 10_000)
 ENTRIES = (0, 1, 10, 100, 255)
+
+
+@fw.message("bench.partitioned")
+class Partitioned(bytes):
+    pass
+
+
+class Partitions(fw.Actor):
+    """Handles one message in many partitions, with one method."""
+
+    mailbox = 100_000
+
+    def __init__(self, count: int) -> None:
+        self.names = names(count)
+
+    @fw.handles(Partitioned, partitions="names")
+    async def answer(self, question: Partitioned) -> Answer:
+        return Answer(question)
+
+
+def names(count: int) -> list[bytes]:
+    return [b"tenant-%d" % number for number in range(count)]
 
 
 def many(count: int) -> tuple[list[type], type[fw.Actor]]:
@@ -50,9 +73,13 @@ def many(count: int) -> tuple[list[type], type[fw.Actor]]:
     return types, type("Many", (fw.Actor,), {"mailbox": 100_000, **handlers})
 
 
-def serve(address: str, types: int, capture: str | None, pipe: multiprocessing.connection.Connection) -> None:
+def serve(
+    address: str, types: int, partitions: int, capture: str | None, pipe: multiprocessing.connection.Connection
+) -> None:
     async def run() -> None:
         async with fw.Node(bind=address, signals=False, capture=capture) as node:
+            if partitions:
+                await node.host(Partitions(partitions))
             await node.host(many(types)[1]() if types else Echo())
             pipe.send(node.uri)
             await asyncio.to_thread(pipe.recv)
@@ -61,14 +88,14 @@ def serve(address: str, types: int, capture: str | None, pipe: multiprocessing.c
 
 
 @contextmanager
-def servers(count: int = 1, types: int = 0, capture: str | None = None) -> Iterator[list[str]]:
+def servers(count: int = 1, types: int = 0, capture: str | None = None, partitions: int = 0) -> Iterator[list[str]]:
     spawning = multiprocessing.get_context("spawn")
     with ExitStack() as ending:
         addresses = []
         for _ in range(count):
             mine, theirs = spawning.Pipe()
             process = spawning.Process(
-                target=serve, args=("tcp://127.0.0.1:*", types, capture, theirs), daemon=True
+                target=serve, args=("tcp://127.0.0.1:*", types, partitions, capture, theirs), daemon=True
             )
             process.start()
             ending.callback(process.join, 20)
@@ -77,15 +104,18 @@ def servers(count: int = 1, types: int = 0, capture: str | None = None) -> Itera
         yield addresses
 
 
-async def rate(hub: fw.MessageHub, questions: list[bytes], outstanding: int) -> float:
+async def rate(
+    hub: fw.MessageHub, questions: list[bytes], outstanding: int, partitions: list[bytes] | None = None
+) -> float:
     """Asks a second, with so many of them open, for about a second."""
+    asked = [(question, partition) for question in questions for partition in partitions or [None]]
     end = time.perf_counter() + SECONDS
     done = 0
 
     async def asker(first: int) -> None:
         nonlocal done
-        for question in islice(cycle(questions), first % len(questions), None):
-            await hub.ask(question, Answer, timeout=60)
+        for question, partition in islice(cycle(asked), first % len(asked), None):
+            await hub.ask(question, Answer, timeout=60, partition=partition)
             done += 1
             if time.perf_counter() > end:
                 return
@@ -96,13 +126,18 @@ async def rate(hub: fw.MessageHub, questions: list[bytes], outstanding: int) -> 
 
 
 def asked(
-    addresses: list[str], questions: list[bytes], outstanding: int = 1_000, capture: str | None = None
+    addresses: list[str],
+    questions: list[bytes],
+    outstanding: int = 1_000,
+    capture: str | None = None,
+    partitions: list[bytes] | None = None,
 ) -> float:
     async def run() -> float:
         node = fw.Node(peers=addresses, signals=False, promises=200_000, send_queue=200_000, capture=capture)
         async with node:
-            await node.hub.ask(questions[-1], Answer, timeout=60)
-            return await rate(node.hub, questions, outstanding)
+            last = None if partitions is None else partitions[-1]
+            await node.hub.ask(questions[-1], Answer, timeout=60, partition=last)
+            return await rate(node.hub, questions, outstanding, partitions)
 
     return fw.run(run())
 
@@ -125,6 +160,47 @@ def by_types() -> dict[str, float]:
     for count in TYPES:
         with servers(types=count) as addresses:
             found[f"{count:,}"] = asked(addresses, [kind(BODY) for kind in _types(count)])
+    return found
+
+
+def by_partitions() -> dict[str, float]:
+    found = {}
+    for count in PARTITIONS:
+        with servers(partitions=count) as addresses:
+            found[f"{count:,}"] = asked(addresses, [Partitioned(BODY)], partitions=names(count))
+    return found
+
+
+def beside_partitions() -> dict[str, float]:
+    """Asks for another message, of a node that also handles many partitions and announces them again and again."""
+    found = {}
+    for count in PARTITIONS:
+        with servers(partitions=count) as addresses:
+            found[f"{count:,}"] = asked(addresses, [Question(BODY)])
+    return found
+
+
+def registering_partitions() -> dict[str, float]:
+    async def run(count: int) -> tuple[float, float]:
+        async with (
+            fw.Node(bind="tcp://127.0.0.1:*", signals=False) as one,
+            fw.Node(peers=[one.uri], signals=False) as two,
+        ):
+            await one.host(Echo())
+            await two.hub.ask(Question(BODY), Answer)
+            began = time.perf_counter()
+            await one.host(Partitions(count))
+            hosted = time.perf_counter()
+            await asyncio.gather(
+                *(two.hub.ask(Partitioned(BODY), Answer, partition=name) for name in names(count)[-100:])
+            )
+            return hosted - began, time.perf_counter() - began
+
+    found = {}
+    for count in PARTITIONS:
+        hosted, known = fw.run(run(count))
+        found[f"{count:,} hosted"] = 1000 * hosted
+        found[f"{count:,} known elsewhere"] = 1000 * known
     return found
 
 
@@ -166,6 +242,9 @@ CURVES = {
     "asks a second, by message types": by_types,
     "asks a second, captured or not": by_capture,
     "messages decoded and encoded a second, by routing entries": by_entries,
+    "asks a second, by partitions of a message": by_partitions,
+    "asks a second for another message, by partitions of its node": beside_partitions,
+    "milliseconds until partitions are hosted, and answer another node": registering_partitions,
 }
 
 

@@ -64,7 +64,7 @@ def heartbeat(node: bytes, health: str, interval: float) -> Frames:
     )
 
 
-def asks_for_routes(node: bytes, uri: str, message: bytes, receiver: bytes = b"") -> Frames:
+def asks_for_routes(node: bytes, uri: str, message: bytes, receiver: bytes = b"", partition: bytes = b"") -> Frames:
     """Return a KINO.DISCOVMSGROUTE."""
     return encode(
         service.service_message(
@@ -72,7 +72,7 @@ def asks_for_routes(node: bytes, uri: str, message: bytes, receiver: bytes = b""
             requestor_node_identity=node,
             requestor_uri=uri,
             receiver_identity=receiver,
-            contract=service.contract(MessageId(message)),
+            contract=service.contract(MessageId(message, partition=partition)),
         )
     )
 

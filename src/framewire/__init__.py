@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         TraceStep,
         handles,
         message,
+        on,
         run,
     )
     from framewire.routing import Route
@@ -99,6 +100,7 @@ __all__ = [
     "__version__",
     "handles",
     "message",
+    "on",
     "run",
 ]
 
@@ -143,6 +145,7 @@ _HOMES = {
             "TraceStep",
             "handles",
             "message",
+            "on",
             "run",
         ),
         "framewire.routing": ("Route",),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import termios
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 from tests.cluster.clustering import rendezvous
@@ -312,6 +313,33 @@ def test_trace_shows_the_way_of_what_failed_too(command):
     assert result.exit_code == 1
     assert json.loads(result.stdout)["problem"] == "RemoteError: nobody orders nothing"
     assert "RemoteError: ValueError in Shop.order" in result.stderr
+
+
+@fw.message("regions.place")
+class Place(msgspec.Struct):
+    article: str = ""
+
+
+class Regions(fw.Actor):
+    @fw.handles(Place, partitions=[f"region-{number}" for number in range(20)])
+    async def place(self, _):
+        pass
+
+
+def test_the_partitions_of_one_handler_are_one_row():
+    with rendezvous() as server, fw.Client(rendezvous=[server.uri], identity="regions") as client:
+        client.host(Regions())
+
+        def shown(*arguments):
+            return CliRunner().invoke(main, [*arguments, f"--rendezvous={server.uri}"])
+
+        [row] = data(shown("routes", "--json"))["routes"]
+        assert (row["message"], row["handler"]) == ("regions.place v1 [20 partitions]", "Regions.place")
+        [row] = data(shown("trace", "regions.place@1[region-7]", "--dry-run", "--json"))["routes"]
+        assert (row["message"], row["handler"]) == ("regions.place v1 [region-7]", "Regions.place")
+        nobody = shown("trace", "regions.place@1[region-70]", "--dry-run")
+        assert nobody.exit_code == 5
+        assert "region-12], regions.place v1 [region-13] and 15 more." in " ".join(nobody.stderr.split())
 
 
 def test_a_dry_run_tells_who_would_get_it_and_sends_nothing(command):

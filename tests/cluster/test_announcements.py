@@ -13,7 +13,8 @@ from tests.node.messages import Answer, Question
 from tests.node.running import eventually, run, until
 
 import framewire as fw
-from framewire.cluster import discovery
+from framewire.cluster import discovery, service
+from framewire.wire import decode
 
 
 @fw.message("open.question")
@@ -221,6 +222,94 @@ def test_a_node_with_very_many_messages_announces_them_in_parts_and_is_known_who
     run(main())
 
 
+def test_a_long_announcement_that_is_repeated_is_known_again_until_something_is_forgotten(monkeypatch):
+    async def main():
+        async with a_node() as (node, stranger, heard):
+            registered, messages, times = node.port.peer_registered, [], 0
+
+            def noted(peer, registrations):
+                registrations = list(registrations)
+                if peer == b"made up":
+                    messages.extend(message for _, handled in registrations for message in handled)
+                registered(peer, registrations)
+
+            async def again(*said):
+                nonlocal times
+                times += 1
+                messages.clear()
+                for frames in said:
+                    stranger.send(frames)
+                stranger.send(told(b"last %d" % times, 1))
+                await eventually(lambda: b"last %d" % times in peers(node) and not heard.is_behind)
+                assert node._router.table.routes_of(b"made up") == 2001
+                return len(messages)
+
+            monkeypatch.setattr(node.port, "peer_registered", noted)
+            assert await again(told(b"made up", 2000)) == 2000
+            assert await again(told(b"made up", 2000)) == 0, "it is all there"
+            gone = forging.withdrawal(b"made up", NOBODY, [(b"\1actor of made up", [b"made.up.7"])])
+            assert await again(gone, told(b"made up", 2000)) == 2000, "one of them was withdrawn"
+            assert await again(told(b"made up", 2000)) == 0
+            assert await again(forging.farewell(b"made up", NOBODY), told(b"made up", 2000)) == 2000
+            assert len(heard._applied) == 1
+
+    run(main())
+
+
+def test_how_many_long_announcements_are_known_again_is_bounded(monkeypatch):
+    monkeypatch.setattr(discovery, "_MAX_APPLIED", 3)
+
+    async def main():
+        async with a_node() as (node, stranger, heard):
+            for number in range(10):
+                stranger.send(told(b"made up", 500, start=500 * number))
+            stranger.send(told(b"last", 1))
+            await eventually(lambda: b"last" in peers(node) and not heard.is_behind)
+            assert 1 <= len(heard._applied) <= 3
+            assert node._router.table.routes_of(b"made up") == 5001
+
+    run(main())
+
+
+def test_what_a_node_repeats_is_written_once():
+    async def main():
+        async with make_node() as node:
+            announcer, said = node._transport._announcer, []
+            announcer._say_to_all = said.append
+            await node.host(Named("one"))
+            said.clear()
+            announcer.introduce()
+            announcer.introduce()
+            first, second = said[: len(said) // 2], said[len(said) // 2 :]
+            assert [frames[2] for frames in first] == [frames[2] for frames in second]
+            assert first[0][2] is second[0][2], "the same bytes"
+            await node.host(Named("two"))
+            said.clear()
+            announcer.introduce()
+            assert said[0][2] != first[0][2]
+
+    run(main())
+
+
+def test_a_question_for_one_of_many_partitions_is_answered_with_that_one():
+    async def main():
+        async with a_node() as (node, stranger, heard):
+
+            @node.handler(OpenQuestion, partitions=[f"{number}" for number in range(10_000)])
+            async def handle(_):
+                pass
+
+            said = []
+            node._transport._announcer._say_to_all = said.append
+            wanted = fw.MessageId(b"open.question", 1, b"77")
+            stranger.send(forging.asks_for_routes(b"made up", NOBODY, b"open.question", partition=b"77"))
+            await eventually(lambda: said and not heard._owed)
+            [told] = [service.parse(decode(frames)) for frames in said if b"open.question" in frames[2]]
+            assert [service.message_id(one) for route in told.routes for one in route.contracts] == [wanted]
+
+    run(main())
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_the_same_question_about_a_route_is_answered_ten_times_a_second(mode, tmp_path):
     cluster = Cluster(mode, tmp_path)
@@ -336,7 +425,9 @@ def test_receivers_are_compared_with_those_of_members_bit_by_bit(monkeypatch, tm
             taken = next(iter(node._router.table.all(fw.MessageId(b"test.question")))).receiver
             claimed = [(b"\1%d" % number, []) for number in range(50_000)]
             stranger.send(forging.announcement(b"made up", NOBODY, routes=[*claimed, (taken, [])]))
-            await eventually(lambda: heard.is_behind)
+            async with asyncio.timeout(20):
+                while not heard.is_behind:
+                    await asyncio.sleep(0)  # each turn counts, so nothing may sleep meanwhile
             turns = 0
             while heard.is_behind:
                 await asyncio.sleep(0)

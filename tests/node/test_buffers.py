@@ -1,6 +1,7 @@
 """Bodies of several frames: buffers, codecs of one's own, and what stays of the frames on one node."""
 
 import array
+import gc
 
 import numpy as np
 import pyarrow as pa
@@ -202,3 +203,23 @@ def test_what_cannot_be_written_is_told_with_its_field():
                 await cluster[1].hub.ask(Readings("odd", np.array([object()])), Copy)
 
     run(main())
+
+
+@pytest.mark.parametrize("dtype", ["u1", "<i8", ">f8", "c16", "datetime64[s]", [("x", "f4"), ("y", "i2")]])
+def test_large_arrays_of_any_kind_are_frames_without_a_copy_and_can_be_garbage(dtype):
+    array = np.zeros((200, LARGE_BYTES // 100), dtype)
+    payload = Picture([array])
+    [frame] = payload.frames
+    assert isinstance(frame, memoryview)
+    assert (frame.readonly, frame.format, frame.ndim, frame.nbytes) == (True, "B", 1, array.nbytes)
+    array.view("u1").reshape(-1)[7] = 42
+    assert frame[7] == 42
+    cycle = [payload, frame]
+    cycle.append(cycle)
+    del cycle, payload, frame, array
+    gc.collect()
+
+
+def test_objects_of_python_are_no_frame():
+    with pytest.raises(fw.UsageError, match="buffer 0 cannot be a frame"):
+        Picture([np.full(LARGE_BYTES, None, object)])

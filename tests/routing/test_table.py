@@ -87,12 +87,11 @@ def test_versions_and_partitions_are_messages_of_their_own():
     assert made.alike(other[0]) == [PLACE]
 
 
-def test_messages_are_compared_with_a_bounded_number_of_others(monkeypatch):
-    monkeypatch.setattr("framewire.routing.table._MAX_COMPARED", 2)
+def test_only_so_many_messages_that_are_alike_are_told():
     made = RoutingTable()
     for version in (2, 3, 4):
         made.add(MessageId(b"orders.place", version), A)
-    assert made.alike(PLACE) == [MessageId(b"orders.place", 2), MessageId(b"orders.place", 3)]
+    assert made.alike(PLACE, 2) == [MessageId(b"orders.place", 2), MessageId(b"orders.place", 3)]
 
 
 def test_a_hub_is_found_by_its_identity():
@@ -159,3 +158,33 @@ def test_a_receiver_that_moved_is_found_where_it_still_is():
     made.add(PLACE, new)
     made.remove_node(b"node-2")
     assert made.find(b"\x01x") == old
+
+
+def test_removals_are_counted_so_that_nobody_need_look_for_them():
+    made = table(A, THERE)
+    before = made.removals
+    made.add(PLACE, B)
+    assert made.removals == before
+    made.remove(PLACE, THERE)
+    assert made.removals > before
+    before = made.removals
+    made.remove(PLACE, THERE)
+    assert made.removals == before, "nothing was there"
+    made.remove_receiver(A)
+    assert made.removals > before
+
+
+def test_what_is_alike_is_found_without_a_look_at_anything_else():
+    """Of 10,000 partitions only so many are listed as are asked for, and each version is among them."""
+    made = RoutingTable()
+    for number in range(10_000):
+        made.add(MessageId(b"orders.place", 1, b"%d" % number), A)
+    made.add(MessageId(b"orders.place", 2), A)
+    made.add(MessageId(b"orders.other", 3), A)
+    found = made.alike(MessageId(b"orders.place", 9), 3)
+    assert found == [
+        MessageId(b"orders.place", 1, b"0"),
+        MessageId(b"orders.place", 2),
+        MessageId(b"orders.place", 1, b"1"),
+    ]
+    assert made.alike(MessageId(b"orders.nothing")) == []

@@ -149,6 +149,18 @@ class TableAgainstQueues(RuleBasedStateMachine):
             assert set(self.table.all(message)) == of_message
             assert self.table.is_handled(message) is bool(of_message)
             assert set(self.table.all_here(message)) == {route for route in of_message if not route.node}
+            alike = {known for handled in self.handled.values() for known in handled}
+            alike = {known for known in alike if known.identity == message.identity}
+            found = self.table.alike(message)
+            assert set(found) == alike
+            assert len(found) == len(alike)
+            assert self.table.alike(message, 1) == found[:1]
+            versions = len({known.version for known in alike})
+            assert len({known.version for known in found[:versions]}) == versions, "one of each version first"
+        for route, handled in self.handled.items():
+            assert self.table.handled_by(route) == handled
+        for node in self.nodes:
+            assert set(self.table.receivers_of(node)) == {route for route in self.handled if route.node == node}
 
     @invariant()
     def finds_a_receiver_wherever_it_is_and_here_first(self):

@@ -141,7 +141,7 @@ def text_line(row: Row) -> str:
     if row.reason is not None:
         told.append(row.reason)
     if message is not None and row.direction == Direction.TRACE:
-        told.append(" ".join(readable(frame) for frame in message.body_frames))
+        told.append(" ".join(readable(bytes(frame)) for frame in message.body_frames))
     if message is not None and message.correlation_id:
         told.append(f"flow {readable(message.correlation_id)}")
     return printable("  ".join(told))

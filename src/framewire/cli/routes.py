@@ -64,10 +64,16 @@ def _routes(node: Seen) -> list[dict[str, Any]]:
         for actor in (node.stats.actors if node.stats is not None else ())
         for handler in actor.handlers
     ]
-    told = {each["message"] for each in found}
+    told = [
+        handler for actor in (node.stats.actors if node.stats is not None else ()) for handler in actor.handlers
+    ]
+    names = {handler.message for handler in told}
+    several = [handler for handler in told if handler.partitions > 1]
     nothing = dict.fromkeys(("handler", "actor", "domain", "handled", "failed", "mean", "longest", "queued"))
     found += [
-        {"message": name, "node": node.name, **nothing} for name in map(str, node.handles) if name not in told
+        {"message": name, "node": node.name, **nothing}
+        for message in node.handles
+        if (name := str(message)) not in names and not any(handler.handles(message) for handler in several)
     ]
     return found
 

@@ -133,6 +133,10 @@ def _show_steps(
     output().print(made)
 
 
+_MAX_KNOWN = 5
+"""Messages like the one that nobody handles that are named."""
+
+
 async def _would_go(observer: Observer, message: str, node: str | None) -> list[dict[str, Any]]:
     wanted, _ = message_id(message)
     nodes = await observer.find()
@@ -142,7 +146,8 @@ async def _would_go(observer: Observer, message: str, node: str | None) -> list[
         alike = sorted(
             {str(known) for each in nodes for known in each.handles if known.identity == wanted.identity}
         )
-        hint = f" Known: {', '.join(alike)}." if alike else ""
+        more = f" and {len(alike) - _MAX_KNOWN:,} more" if len(alike) > _MAX_KNOWN else ""
+        hint = f" Known: {', '.join(alike[:_MAX_KNOWN])}{more}." if alike else ""
         looked = counted(len(among), "node was", "nodes were")
         raise NoRoute(f"nobody {'there ' if node else ''}handles {wanted}; {looked} looked at.{hint}")
     found = []
@@ -152,7 +157,7 @@ async def _would_go(observer: Observer, message: str, node: str | None) -> list[
             {"handler": handler.name, "actor": actor.identity, "queued": actor.queued, "limit": actor.limit}
             for actor in actors
             for handler in actor.handlers
-            if handler.message == str(wanted)
+            if handler.handles(wanted)
         ]
         unknown: dict[str, Any] = {"handler": None, "actor": None, "queued": None, "limit": None}
         found += [

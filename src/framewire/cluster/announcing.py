@@ -66,6 +66,8 @@ class Announcer:
         self._straight: dict[bytes, None] = {}
         self._said: dict[Hashable, float] = {}
         self._withdrawn: dict[Route, tuple[MessageId, ...]] = {}
+        self._written: dict[str, tuple[tuple[list[Registration], list[bytes]], KeyRing | None, list[Message]]] = {}
+        """All that was told in a domain the last time, and as which messages: nodes repeat it often."""
 
     # --- to whom, and in which domains
 
@@ -88,6 +90,7 @@ class Announcer:
         for domain in left:
             self._unregister_in(domain, self._port.registrations)
         self._keyring = keyring
+        self._written.clear()
         if self.domains != domains or _identities(before) != _identities(keyring):
             self.introduce()
 
@@ -160,7 +163,7 @@ class Announcer:
 
     def tell_all_in(self, domain: str) -> None:
         """Tell all that this node has in a domain, after what it has no longer."""
-        registered = self._port.registrations
+        registered = list(self._port.registrations)
         taken_off: list[Registration] = []
         gone: list[bytes] = []
         if self._withdrawn:
@@ -173,7 +176,13 @@ class Announcer:
                 if len(unhandled) < len(messages) and route not in here and self._concerns(messages, domain):
                     gone.append(route.receiver)
         self._unregister_in(domain, taken_off)
-        self.register_in(domain, registered, gone)
+        all_there_is = (registered, gone)
+        known, ring, written = self._written.get(domain, (None, None, []))
+        if known != all_there_is or ring is not self._keyring:
+            written = list(self._registrations(domain, registered, gone))
+            self._written[domain] = (all_there_is, self._keyring, written)
+        for message in written:
+            self._say(message, [domain])
 
     def _concerns(self, messages: Iterable[MessageId], domain: str) -> bool:
         return any(self.domain_of(message) == domain for message in messages)
@@ -183,9 +192,15 @@ class Announcer:
 
         ``gone`` are actors that have left, though what they handled is still handled here.
         """
+        for message in self._registrations(domain, registrations, gone):
+            self._say(message, [domain])
+
+    def _registrations(
+        self, domain: str, registrations: Iterable[Registration], gone: Iterable[bytes]
+    ) -> Iterator[Message]:
         health = service.body("Health", uri=self._health_uri, interval=service.time_span(self._settings.heartbeat))
         for routes in _in_parts(self._routes(registrations, domain)):
-            message = service.service_message(
+            yield service.service_message(
                 service.REGISTER_EXTERNAL_ROUTE,
                 uri=self._uri,
                 node_identity=self._port.identity,
@@ -195,7 +210,6 @@ class Announcer:
                 introduces=True,
             )
             gone = ()
-            self._say(message, [domain])
 
     def leave(self) -> None:
         """Take leave of everyone."""

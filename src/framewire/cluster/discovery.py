@@ -17,6 +17,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable, Hashable, Iterator
+from hashlib import blake2b
 from typing import Any, ClassVar
 
 from framewire.cluster import service
@@ -51,6 +52,8 @@ _MAX_NAME_BYTES, _MAX_RECEIVER_BYTES, _MAX_URI_BYTES = 1024, 255, 512
 """Bytes of a message's identity and partition, of a receiver's identity, and of an address."""
 _MAX_ROUTES_OF_NODE, _MAX_UNSIGNED_ROUTES = 50_000, 250_000
 """Messages and receivers of one node, and of all together that nobody vouches for; each takes about 400 bytes."""
+_SHORT_BYTES, _MAX_APPLIED = 4096, 1000
+"""Bytes of announcements that are always taken in anew, and how many longer ones are known again."""
 _MAX_ANSWERED = 10_000
 """Questions of which it is remembered when they were answered."""
 _OF_EACH_NODE = frozenset(
@@ -111,6 +114,11 @@ class Discovery:
         self._is_busy = False
         self._unsigned_routes: dict[bytes, int] = {}
         self._unsigned_total = 0
+        self._body = b""
+        """Of the message that is taken in now."""
+        self._applied: dict[tuple[bytes, str, bool], tuple[int, int]] = {}
+        """Long announcements that were taken in, and the counts of removals then: nodes repeat them often."""
+        self._withdrawals = 0
         if settings.peers:
             self._keep_asking(settings.heartbeat)
         self._keep_asking(settings.rediscover)
@@ -118,6 +126,7 @@ class Discovery:
     def use_keys(self, keyring: KeyRing | None) -> None:
         """Verify with other keys from now on; in domains that are new here, everyone will introduce themselves."""
         before, self._keyring = self._keyring, keyring
+        self._applied.clear()
         if keyring is None or before is None or keyring.domains != before.domains:
             self._vouched.clear()
             self._owners.clear()
@@ -196,7 +205,7 @@ class Discovery:
                 return
             if self._keyring is not None:
                 self._keyring.verify(message, domain=message.domain)
-            said = service.parse(message)
+            said, self._body = service.parse(message), message.body
             yield from take(self, said, message.domain) or ()
         except (WireError, BadSignature, ValueError) as problem:
             reason = Reason.BAD_SIGNATURE if isinstance(problem, BadSignature) else Reason.MALFORMED
@@ -245,6 +254,10 @@ class Discovery:
         if signed or node not in self._vouched:
             self._announced(node, bool(said.introduces))
         self._port.peer_registered(node, ())
+        known = (_digest(self._body), domain, node in self._vouched)
+        counts = (self._port.removals, self._withdrawals)
+        if self._applied.get(known) == counts:
+            return
         if signed or node not in self._vouched:
             for start in range(0, len(said.gone), _SLICE_ROUTES):
                 gone = said.gone[start : start + _SLICE_ROUTES]
@@ -261,6 +274,10 @@ class Discovery:
             if node not in self._vouched:
                 self._count(node)
             yield
+        if known[0]:
+            if len(self._applied) >= _MAX_APPLIED:
+                self._applied.clear()
+            self._applied[known] = counts
 
     def _shrink(self, node: bytes, *, left: bool) -> Iterator[None]:
         """Forget the routes of a node that is to be forgotten, up to the last few, bit by bit."""
@@ -413,11 +430,7 @@ class Discovery:
         if said.requestor_node_identity == self._port.identity:
             return
         wanted = service.message_id(said.contract)
-        matching = [
-            (route, messages)
-            for route, messages in self._port.registrations
-            if (route.receiver == said.receiver_identity if said.receiver_identity else wanted in messages)
-        ]
+        matching = self._port.registered(wanted, said.receiver_identity)
         if matching:
             asked = (domain, said.receiver_identity or wanted)
             self._answer(asked, lambda: self._announcer.register_in(domain, matching))
@@ -510,6 +523,11 @@ class Discovery:
 def _of_no_domain(registrations: list[Registration]) -> list[Registration]:
     """What counts without a signature: hubs belong to every domain, and so does a receiver as a whole."""
     return [(route, messages) for route, messages in registrations if messages and not _is_hub(route.receiver)]
+
+
+def _digest(body: bytes) -> bytes:
+    """Return what a long announcement is known again by; empty for one that is taken in sooner than that."""
+    return blake2b(body, digest_size=16).digest() if len(body) > _SHORT_BYTES else b""
 
 
 def _is_hub(receiver: bytes) -> bool:

@@ -11,7 +11,7 @@ from framewire.node.hub import MessageHub
 from framewire.node.introspection import NodeInfo, NodeStats
 from framewire.node.loops import run
 from framewire.node.node import Node
-from framewire.node.payloads import Codec, message
+from framewire.node.payloads import Codec, message, on
 from framewire.node.promises import Gathered, Promise
 from framewire.node.stalls import Stall
 from framewire.node.tracing import TraceStep
@@ -42,5 +42,6 @@ __all__ = [
     "Transport",
     "handles",
     "message",
+    "on",
     "run",
 ]

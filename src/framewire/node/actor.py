@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import partial
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from framewire.errors import UsageError
 from framewire.node.mailbox import Overflow
-from framewire.node.payloads import MessageType, type_of
+from framewire.node.payloads import MessageType, raw, type_of
 from framewire.wire import MessageId
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ __all__ = ["Actor", "FunctionActor", "Handler", "Kind", "Restart", "handlers_of"
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MARK = "__framewire_handles__"
+Partitions = Iterable[str | bytes] | Callable[[Any], Iterable[str | bytes]] | str
+"""Partitions, or what tells them of an actor that is hosted: a function of it, or the name of an attribute."""
 
 
 class Kind(Enum):
@@ -58,16 +60,19 @@ class Restart:
         return min(self.longest, self.backoff * 2.0 ** min(attempt - 1, 1000))
 
 
-def _methods(cls: type) -> Iterator[tuple[str, MessageType, bool]]:
-    found: dict[MessageId, str] = {}
+@dataclass(frozen=True, slots=True)
+class _Marked:
+    """What a method was marked to handle."""
+
+    message_type: MessageType
+    inline: bool
+    partitions: Partitions | None
+
+
+def _methods(cls: type) -> Iterator[tuple[str, _Marked]]:
     for name in dir(cls):
-        for message_type, inline in getattr(inspect.getattr_static(cls, name), _MARK, ()):
-            message_id = message_type.message_id
-            if message_id in found:
-                both = f"{found[message_id]} and {name}"
-                raise UsageError(f"{cls.__qualname__} handles {message_id} twice: in {both}")
-            found[message_id] = name
-            yield name, message_type, inline
+        for marked in getattr(inspect.getattr_static(cls, name), _MARK, ()):
+            yield name, marked
 
 
 class Actor:
@@ -92,8 +97,10 @@ class Actor:
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        for _ in _methods(cls):  # a type that is handled twice is a mistake to be told at once
-            pass
+        found: dict[MessageId, str] = {}
+        for name, marked in _methods(cls):  # a type that is handled twice is a mistake to be told at once
+            if marked.partitions is None:
+                _note(found, marked.message_type.message_id, name, cls.__qualname__)
 
     async def started(self) -> None:
         """Called before the first message."""
@@ -114,25 +121,32 @@ class Figures:
 
 @dataclass(slots=True)
 class Handler:
-    """One function that handles one message type."""
+    """One function that handles one message type, in one partition or in many."""
 
     name: str
+    message_id: MessageId
+    """What it handles, in the first of its partitions."""
     message_type: MessageType
     kind: Kind
     function: Callable[..., Any]
     takes_context: bool
+    partitions: int = 1
+    """How many partitions it handles the message in."""
     figures: Figures = field(default_factory=Figures)
 
 
-def handles(*types: type, inline: bool = False) -> Callable[[F], F]:
-    """Mark a method as the handler of message types.
+def handles(*types: type, inline: bool = False, partitions: Partitions | None = None) -> Callable[[F], F]:
+    """Mark a method as the handler of message types, in the partitions of their classes or in others.
+
+    ``partitions`` are those, or a function of the actor, or the name of an attribute of it, that gives them when
+    the actor is hosted.
 
     ``async def`` runs on the event loop, ``def`` in a thread; ``inline`` runs a ``def`` at once, where the
     message is sent, and is for tiny pure functions only.
     """
     if not types:
         raise UsageError("types: name at least one message type to handle")
-    declared = [(type_of(cls), inline) for cls in types]
+    declared = [_Marked(type_of(cls), inline, _kept(partitions)) for cls in types]
 
     def mark(function: F) -> F:
         _kind(function, inline=inline)
@@ -145,28 +159,93 @@ def handles(*types: type, inline: bool = False) -> Callable[[F], F]:
 class FunctionActor(Actor):
     """An actor around one plain function."""
 
-    def __init__(self, function: Callable[..., Any], types: tuple[type, ...], *, inline: bool) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        types: tuple[type, ...],
+        *,
+        inline: bool,
+        partitions: Partitions | None = None,
+    ) -> None:
         if not types:
             raise UsageError("types: name at least one message type to handle")
-        self.handlers = {type_of(cls).message_id: _handler(function, type_of(cls), inline=inline) for cls in types}
-        if len(self.handlers) < len(types):
-            raise UsageError(f"{_name(function)} is to handle one message twice: {_listed(types)}")
+        self.handlers: dict[MessageId, Handler] = {}
+        kept, found = _kept(partitions), dict[MessageId, str]()
+        for cls in types:
+            for message_id, handler in _bound(self, function, _Marked(type_of(cls), inline, kept)):
+                if message_id in found:
+                    raise UsageError(f"{_name(function)} is to handle one message twice: {_listed(types)}")
+                found[message_id] = handler.name
+                self.handlers[message_id] = handler
 
 
-def handlers_of(actor: Actor) -> dict[MessageId, Handler]:
-    """The handlers of an actor, bound to it."""
+def handlers_of(actor: Actor, known: dict[str, list[bytes]] | None = None) -> dict[MessageId, Handler]:
+    """The handlers of an actor, bound to it: for all partitions that one handles a message in, it is the same.
+
+    ``known`` are partitions that the actor was asked for before: they are those of when it was hosted, also for an
+    actor that takes its place after a restart.
+    """
     if isinstance(actor, FunctionActor):
         return actor.handlers
-    return {
-        message_type.message_id: _handler(getattr(actor, name), message_type, inline=inline)
-        for name, message_type, inline in _methods(type(actor))
-    }
+    handlers: dict[MessageId, Handler] = {}
+    found: dict[MessageId, str] = {}
+    for name, marked in _methods(type(actor)):
+        for message_id, handler in _bound(actor, getattr(actor, name), marked, known):
+            _note(found, message_id, name, type(actor).__qualname__)
+            handlers[message_id] = handler
+    return handlers
 
 
-def _handler(function: Callable[..., Any], message_type: MessageType, *, inline: bool) -> Handler:
-    return Handler(
-        _name(function), message_type, _kind(function, inline=inline), function, _takes_context(function)
-    )
+def _bound(
+    actor: Actor, function: Callable[..., Any], marked: _Marked, known: dict[str, list[bytes]] | None = None
+) -> Iterator[tuple[MessageId, Handler]]:
+    declared = marked.message_type
+    own, name = declared.message_id, _name(function)
+    names = [own.partition]
+    if marked.partitions is not None:
+        found = {} if known is None else known
+        key = f"{name} {own}"
+        names = found.get(key) or found.setdefault(key, _partitions(actor, marked.partitions, name))
+    ids = [MessageId(own.identity, own.version, partition) for partition in names]
+    kind = _kind(function, inline=marked.inline)
+    handler = Handler(name, ids[0], declared, kind, function, _takes_context(function), len(ids))
+    for message_id in ids:
+        yield message_id, handler
+
+
+def _partitions(actor: Actor, wanted: Partitions, handler: str) -> list[bytes]:
+    """Return the partitions that a handler is for; ``UsageError`` where they are none."""
+    given: Any = wanted
+    if isinstance(wanted, str):
+        given = getattr(actor, wanted, None)
+        if given is None:
+            raise UsageError(
+                f"partitions: {handler} takes them from the attribute {wanted!r}, which {type(actor).__qualname__} "
+                f"does not have; for one partition of that name give [{wanted!r}]"
+            )
+    if callable(given):
+        given = given() if inspect.ismethod(given) and given.__self__ is actor else given(actor)
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise UsageError(f"partitions: {given!r} of {handler} is not a list of partitions")
+    names = [raw("partitions", name) for name in given]
+    if not names:
+        raise UsageError(f"partitions: there is none that {handler} is for; name at least one")
+    return names
+
+
+def _kept(partitions: Partitions | None) -> Partitions | None:
+    """Return partitions so that they can be gone through more than once."""
+    if partitions is None or isinstance(partitions, str) or callable(partitions):
+        return partitions
+    if isinstance(partitions, bytes) or not isinstance(partitions, Iterable):
+        raise UsageError(f"partitions: {partitions!r} is neither a list of them nor something that gives one")
+    return tuple(partitions)
+
+
+def _note(found: dict[MessageId, str], message_id: MessageId, name: str, actor: str) -> None:
+    if message_id in found:
+        raise UsageError(f"{actor} handles {message_id} twice: in {found[message_id]} and {name}")
+    found[message_id] = name
 
 
 def _kind(function: Callable[..., Any], *, inline: bool) -> Kind:

@@ -6,8 +6,8 @@ that libzmq received. Views are for large buffers: to copy a small one takes les
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
-from pickle import PickleBuffer
 from typing import Any, overload
 
 from framewire.errors import UsageError
@@ -75,10 +75,24 @@ def frames_of(buffers: Iterable[Any]) -> tuple[BodyFrame, ...]:
 
 
 def frame_of(buffer: Any) -> BodyFrame:
-    """Return a buffer as a frame: a view of it where it is large and its bytes are in a row, else a copy."""
+    """Return a buffer as a frame: a view of it where it is large and its bytes are in a row, else a copy.
+
+    Without ``pickle.PickleBuffer``, which would do the same for any buffer: a view of one that is part of a cycle
+    crashes the garbage collection.
+    """
     if isinstance(buffer, bytes):
         return buffer
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(buffer, numpy.ndarray):
+        if buffer.dtype.hasobject:
+            raise TypeError(f"an array of dtype {buffer.dtype} holds references, not bytes")
+        if buffer.nbytes < LARGE_BYTES or not buffer.flags.c_contiguous:
+            return bytes(buffer.tobytes())
+        buffer = buffer.reshape(-1).view(numpy.uint8)  # memoryview does not know all formats of numpy's
     view = memoryview(buffer)
     if view.nbytes < LARGE_BYTES or not view.c_contiguous:
         return view.tobytes()
-    return PickleBuffer(view).raw().toreadonly()
+    try:
+        return view.cast("B").toreadonly()
+    except TypeError:  # a format that memoryview does not know
+        return view.tobytes()

@@ -15,7 +15,7 @@ import math
 import threading
 import uuid
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -78,6 +78,9 @@ class Cell:
         self.name = self._life.name
         self._desk = Desk(self, self._failed)
         self._inline: dict[MessageId, Handler] = {}
+        self.by_kind: dict[MessageId, Handler] = {}
+        """Its handlers, each under one message: a handler for many partitions has many."""
+        self._partitions: dict[str, list[bytes]] = {}
         self._bind()
         self.concurrency = self.actor.concurrency if concurrency is None else concurrency
         if self.concurrency < 1:
@@ -146,6 +149,11 @@ class Cell:
     def all_wait(self) -> bool:
         """Whether every worker that there may be waits for an answer."""
         return not self._may_start and all(worker.waits for worker in self.workers)
+
+    @property
+    def _times(self) -> Mapping[MessageId, float]:
+        """Seconds that a message takes itself, where it is quick."""
+        return self.load.handling if len(self.by_kind) == len(self.handlers) else _Times(self)
 
     # --- taking messages
 
@@ -332,7 +340,7 @@ class Cell:
         if self._look_timer is None:
             self._pause_s = _LOOK_S
             self.load.resume(self.core.now())
-            self.mailbox.use(self.load.service, self.load.handling)
+            self.mailbox.use(self.load.service, self._times)
             self._look_after(_LOOK_S)
 
     def _look(self) -> None:
@@ -348,13 +356,13 @@ class Cell:
                     self.cut_short(worker, CutShort.LATE)
                 else:
                     next_deadline = min(next_deadline, worker.parcel.deadline)
-        queued, done = len(self.mailbox), sum(handler.figures.handled for handler in self.handlers.values())
+        queued, done = len(self.mailbox), sum(handler.figures.handled for handler in self.by_kind.values())
         if not busy or done != self._seen[0]:
             self._stuck_s = 0.0
         elif now - self._look_due < _LOOK_S:  # a look that is late tells of the event loop and not of the handler
             self._stuck_s += self._pause_s
-        self.load.look(self.handlers.items(), now, now - self._look_due, self._stuck_s, queued)
-        self.mailbox.use(self.load.service, self.load.handling)
+        self.load.look(self.by_kind.items(), now, now - self._look_due, self._stuck_s, queued)
+        self.mailbox.use(self.load.service, self._times)
         if self.full:
             self.hold_new()
         if self._stuck_s and self.all_wait and len(self.mailbox):
@@ -471,10 +479,11 @@ class Cell:
 
     def _bind(self) -> None:
         """Take over the handlers of a new actor, with the figures of the one before."""
-        before, handlers = self._desk.handlers, handlers_of(self.actor)
+        before, handlers = self._desk.handlers, handlers_of(self.actor, self._partitions)
         for message_id in before.keys() & handlers.keys():
             handlers[message_id].figures = before[message_id].figures
         self._desk.handlers = handlers
+        self.by_kind = {handler.message_id: handler for handler in handlers.values()}
         self._inline = {key: handler for key, handler in handlers.items() if handler.kind is Kind.INLINE}
 
     @property
@@ -533,6 +542,22 @@ class Cell:
         finally:
             self._over.set()
             self._tell_quiet()
+
+
+class _Times(Mapping[MessageId, float]):
+    """The same where handlers are for many partitions: a message takes as long in each."""
+
+    def __init__(self, cell: Cell) -> None:
+        self._cell = cell
+
+    def __getitem__(self, message: MessageId) -> float:
+        return self._cell.load.handling[self._cell.handlers[message].message_id]
+
+    def __iter__(self) -> Iterator[MessageId]:
+        return iter(self._cell.handlers)
+
+    def __len__(self) -> int:
+        return len(self._cell.handlers)
 
 
 def _set(future: asyncio.Future[None]) -> None:

@@ -86,15 +86,38 @@ class Context:
         """The address of the actor that handles the message."""
         return self._cell.route
 
-    async def reply(self, payload: object) -> None:
-        """Send what the handler could also have returned."""
-        await self._send(self._following(payload))
+    @property
+    def partition(self) -> bytes:
+        """The partition of the message."""
+        return self._parcel.message_id.partition
 
-    async def forward(self, payload: object = None, *, to_node: bytes = b"", to_actor: bytes | Route = b"") -> None:
-        """Pass the message on, or another in its place, to a certain node or actor. The flow goes on there."""
-        passed = self._following(self._parcel.payload if payload is None else payload)
+    async def reply(
+        self, payload: object, *, partition: str | bytes | None = None, version: int | None = None
+    ) -> None:
+        """Send what the handler could also have returned."""
+        await self._send(self._following(payload, partition, version))
+
+    async def forward(
+        self,
+        payload: object = None,
+        *,
+        to_node: bytes = b"",
+        to_actor: bytes | Route = b"",
+        partition: str | bytes | None = None,
+        version: int | None = None,
+    ) -> None:
+        """Pass the message on, or another in its place, to a certain node or actor. The flow goes on there.
+
+        The message itself keeps its partition and version, unless others are named.
+        """
+        untouched = payload is None
+        if untouched:
+            payload, handled = self._parcel.payload, self._parcel.message_id
+            partition = handled.partition if partition is None else partition
+            version = handled.version if version is None and isinstance(handled.version, int) else version
+        passed = self._following(payload, partition, version)
         passed.stencil = None
-        if payload is None:
+        if untouched:
             passed.keep_frames(self._parcel)
         if isinstance(to_actor, Route):
             passed.receiver, passed.receiver_node = to_actor.receiver, to_actor.node
@@ -102,15 +125,23 @@ class Context:
             passed.receiver, passed.receiver_node = to_actor, to_node
         await self._send(passed)
 
-    async def broadcast(self, payload: object, *, to_node: bytes = b"") -> None:
+    async def broadcast(
+        self,
+        payload: object,
+        *,
+        to_node: bytes = b"",
+        partition: str | bytes | None = None,
+        version: int | None = None,
+    ) -> None:
         """Send a message of this flow to every handler on every node, or of one node. It carries no callback."""
         if not isinstance(to_node, bytes):
             raise UsageError(f"to_node: {to_node!r} is not bytes; name a node as node.identity does: b'orders-1'")
         parcel = self._parcel
+        declared = type_of(type(payload)).on(partition, version=version)
         self._cell.core.counters.sent += 1
         await self._send(
             Parcel(
-                type_of(type(payload)).message_id,
+                declared.message_id,
                 payload,
                 correlation_id=parcel.correlation_id,
                 deadline=parcel.deadline,
@@ -185,8 +216,11 @@ class Context:
         traced = bool(self._parcel.trace_options & TraceOptions.ROUTING)
         return {"correlation_id": self._parcel.correlation_id, "trace": traced, **options}
 
-    def _following(self, payload: object) -> Parcel:
-        return following(self._cell.core, self._cell.name, self._parcel, payload)
+    def _following(self, payload: object, partition: str | bytes | None, version: int | None) -> Parcel:
+        chosen = None
+        if partition is not None or version is not None:
+            chosen = type_of(type(payload)).on(partition, version=version)
+        return following(self._cell.core, self._cell.name, self._parcel, payload, chosen)
 
     async def _send(self, parcel: Parcel) -> None:
         room = self._cell.core.send(parcel)

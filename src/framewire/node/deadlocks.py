@@ -99,7 +99,7 @@ def _at_work(core: Core) -> Iterator[bytes]:
 
 
 def _waiting(core: Core, cell: Cell) -> WaitingActor:
-    secret = core.keyring is not None and any(core.keyring.domain_of(key.identity) for key in cell.handlers)
+    secret = core.keyring is not None and any(core.keyring.domain_of(key.identity) for key in cell.by_kind)
     queued: list[bytes] = []
     if cell.all_wait:
         for parcel in cell.mailbox:

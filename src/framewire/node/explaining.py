@@ -9,6 +9,10 @@ from framewire.wire.message import readable
 __all__ = ["why_not"]
 
 
+_MAX_KNOWN = 5
+"""Messages like the one that has no route that are named."""
+
+
 def why_not(table: RoutingTable, here: bytes, parcel: Parcel, asked: str) -> str:
     """What is missing, what was ``asked`` of others, and what is known that is like it."""
     node = parcel.receiver_node
@@ -18,5 +22,5 @@ def why_not(table: RoutingTable, here: bytes, parcel: Parcel, asked: str) -> str
         what = f"receiver {parcel.receiver.hex()} is not known or does not handle it"
     else:
         what = "nobody handles it"
-    alike = ", ".join(map(str, table.alike(parcel.message_id)[:5]))
+    alike = ", ".join(map(str, table.alike(parcel.message_id, _MAX_KNOWN)))
     return f"{what}{asked}. Known: {alike}" if alike else f"{what}{asked}"

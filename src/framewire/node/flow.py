@@ -9,19 +9,33 @@ from collections.abc import Iterator
 
 from framewire.node.core import Core
 from framewire.node.parcel import Parcel, Stencil
-from framewire.node.payloads import type_of
+from framewire.node.payloads import MessageType, type_of
 from framewire.routing import Route
-from framewire.wire import TraceOptions
+from framewire.wire import MessageId, TraceOptions
 
 __all__ = ["flow_ids", "following"]
 
 _LAST_DIGITS = [b"%02x" % number for number in range(256)]
 
 
-def following(core: Core, actor: str, parcel: Parcel, payload: object) -> Parcel:
-    """A payload as the next message: straight to the caller if it is the answer, else to whoever handles it."""
-    declared = type_of(type(payload))
-    message_id, callback = declared.message_id, parcel.callback
+def following(core: Core, actor: str, parcel: Parcel, payload: object, chosen: MessageType | None = None) -> Parcel:
+    """A payload as the next message: straight to the caller if it is the answer, else to whoever handles it.
+
+    It is in the partition and version that were ``chosen``, or those of ``_next_type``.
+    """
+    like, stencil = parcel.like or parcel.stencil, None
+    if chosen is not None:
+        message_id = chosen.message_id
+    elif like is None:
+        message_id = _next_type(parcel, type(payload)).message_id
+    else:
+        # Whatever is of one kind has one message id and one set of callback points, so this is decided once.
+        known = like.following
+        stencil = known.get(type(payload)) or known.setdefault(
+            type(payload), Stencil(_next_type(parcel, type(payload)))
+        )
+        message_id = stencil.message_type.message_id
+    callback = parcel.callback
     made = Parcel(
         message_id,
         payload,
@@ -31,11 +45,8 @@ def following(core: Core, actor: str, parcel: Parcel, payload: object) -> Parcel
         parcel.deadline,
         routing=parcel.routing,
         trace_options=parcel.trace_options,
+        stencil=stencil,
     )
-    like = parcel.like or parcel.stencil
-    if like is not None:
-        known = like.following
-        made.stencil = known.get(type(payload)) or known.setdefault(type(payload), Stencil(declared))
     if callback is not None and message_id in callback.points:
         made.receiver = callback.receiver
         made.receiver_node = callback.node
@@ -45,6 +56,30 @@ def following(core: Core, actor: str, parcel: Parcel, payload: object) -> Parcel
             core.trace.step("replied", message_id, parcel.correlation_id, f"by {actor}")
     core.counters.sent += 1
     return made
+
+
+def _next_type(parcel: Parcel, cls: type) -> MessageType:
+    """Return a class of what a handler made of a message, in the partition that it goes to.
+
+    That is the one that the asker waits for it in: the class's own if that is among them, else the only one, else
+    that of the message handled. What nobody waits for stays in the partition of the message handled if it is
+    another of the same identity and version, and is in that of its class otherwise.
+    """
+    declared, callback, handled = type_of(cls), parcel.callback, parcel.message_id
+    own = declared.message_id
+    if callback is not None:
+        if own in callback.points:
+            return declared
+        partitions = [each.partition for each in callback.points if _differ_in_partition(each, own)]
+        if len(partitions) == 1:
+            return declared.on(partitions[0])
+        if handled.partition in partitions:
+            return declared.on(handled.partition)
+    return declared.on(handled.partition) if _differ_in_partition(handled, own) else declared
+
+
+def _differ_in_partition(one: MessageId, other: MessageId) -> bool:
+    return one.identity == other.identity and one.version == other.version and one.partition != other.partition
 
 
 def flow_ids() -> Iterator[bytes]:

@@ -27,6 +27,8 @@ __all__ = ["MessageHub"]
 
 T = TypeVar("T")
 
+_MAX_PLANS = 16_384
+"""Plans that are kept: classes are few, but a hub may send to any number of partitions."""
 _LEAST_S = 0.001
 """Seconds that even a flow without time gives to what is asked within it, which then ends as expired."""
 _IN_A_ROW = 256
@@ -47,7 +49,8 @@ class MessageHub:
             self._open.accept_alike,
         )
         self.moved, self.node_lost = self._open.moved, self._open.node_lost
-        self._plans: dict[tuple[type, tuple[type, ...]], Plan] = {}
+        self._plans: dict[tuple[object, ...], Plan] = {}
+        """By class and wanted answers, and by partition and version where those are not the class's own."""
         self._told: dict[type, Plan] = {}
         self._in_a_row = 0
         self._flows = flow_ids()
@@ -67,17 +70,41 @@ class MessageHub:
         trace: bool = False,
         correlation_id: bytes | None = None,
         new_flow: bool = False,
+        partition: str | bytes | None = None,
+        version: int | None = None,
     ) -> T:
         """Send a message and await the first that is one of the types, wherever in the flow it arises."""
         flow = handling.get()
         if flow is not None and (worker := flow.worker) is not None and asyncio.current_task() is worker.task:
             with asking(worker) as asked:
                 promise = self._start(
-                    payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, flow, new_flow
+                    payload,
+                    types,
+                    timeout,
+                    ttl,
+                    to_node,
+                    to_actor,
+                    trace,
+                    correlation_id,
+                    flow,
+                    new_flow,
+                    partition,
+                    version,
                 )
                 return await asked(promise)
         promise = self._start(
-            payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, flow, new_flow
+            payload,
+            types,
+            timeout,
+            ttl,
+            to_node,
+            to_actor,
+            trace,
+            correlation_id,
+            flow,
+            new_flow,
+            partition,
+            version,
         )
         if not promise.done:  # what follows is to await the promise, without a generator between the two
             try:
@@ -98,10 +125,23 @@ class MessageHub:
         trace: bool = False,
         correlation_id: bytes | None = None,
         new_flow: bool = False,
+        partition: str | bytes | None = None,
+        version: int | None = None,
     ) -> Promise[T]:
         """Send a message and return the promise of its answer."""
         return self._start(
-            payload, types, timeout, ttl, to_node, to_actor, trace, correlation_id, handling.get(), new_flow
+            payload,
+            types,
+            timeout,
+            ttl,
+            to_node,
+            to_actor,
+            trace,
+            correlation_id,
+            handling.get(),
+            new_flow,
+            partition,
+            version,
         )
 
     async def send(
@@ -115,10 +155,23 @@ class MessageHub:
         trace: bool = False,
         correlation_id: bytes | None = None,
         new_flow: bool = False,
+        partition: str | bytes | None = None,
+        version: int | None = None,
     ) -> None:
         """Send a message and return when the node that handles it has confirmed that it is there."""
         await self._start(
-            payload, (Receipt,), timeout, ttl, to_node, to_actor, trace, correlation_id, handling.get(), new_flow
+            payload,
+            (Receipt,),
+            timeout,
+            ttl,
+            to_node,
+            to_actor,
+            trace,
+            correlation_id,
+            handling.get(),
+            new_flow,
+            partition,
+            version,
         )
 
     async def tell(
@@ -131,9 +184,14 @@ class MessageHub:
         trace: bool = False,
         correlation_id: bytes | None = None,
         new_flow: bool = False,
+        partition: str | bytes | None = None,
+        version: int | None = None,
     ) -> None:
         """Send a message and forget it; returns when its receiver, or the way there, has room for it."""
-        plan = self._told.get(type(payload)) or self._plan_to_tell(payload)
+        if partition is None and version is None:
+            plan = self._told.get(type(payload)) or self._plan_to_tell(payload)
+        else:
+            plan = self._plan(payload, (), partition, version)
         core = self._core
         if (
             ttl is not None
@@ -171,9 +229,11 @@ class MessageHub:
         trace: bool = False,
         correlation_id: bytes | None = None,
         new_flow: bool = False,
+        partition: str | bytes | None = None,
+        version: int | None = None,
     ) -> None:
         """Send a message to every handler on every node, or to every handler of one node."""
-        plan, flow = self._plan_to_tell(payload), _current(new_flow)
+        plan, flow = self._plan(payload, (), partition, version), _current(new_flow)
         now = self._core.now()
         parcel = self._parcel(
             plan, payload, now, _lasting(ttl), to_node, None, trace, correlation_id, flow, new_flow
@@ -203,11 +263,13 @@ class MessageHub:
         trace: bool = False,
         correlation_id: bytes | None = None,
         new_flow: bool = False,
+        partition: str | bytes | None = None,
+        version: int | None = None,
     ) -> Gathered[T]:
         """Broadcast a message and collect the replies until there are enough or the time is over."""
         if stop_after is not None and not (isinstance(stop_after, int) and stop_after >= 1):
             raise UsageError(f"stop_after: {stop_after!r}; at least one reply must be waited for")
-        plan, limit = self._plan(payload, _wanted(types)), self._limit(timeout)
+        plan, limit = self._plan(payload, _wanted(types), partition, version), self._limit(timeout)
         now, flow = self._core.now(), _current(new_flow)
         parcel = self._parcel(
             plan, payload, now, limit, to_node, None, trace, correlation_id, flow, new_flow, awaited=True
@@ -260,9 +322,14 @@ class MessageHub:
         correlation_id: bytes | None,
         flow: Flow | Hook | None,
         new_flow: bool,
+        partition: str | bytes | None,
+        version: int | None,
     ) -> Promise[T]:
         # There is one of these for every ask, so what is usual skips a call (bench/node.py, bench/cluster.py).
-        plan = self._plans.get((type(payload), types)) or self._plan(payload, _wanted(types))
+        if partition is None and version is None:
+            plan = self._plans.get((type(payload), types)) or self._plan(payload, _wanted(types))
+        else:
+            plan = self._plan(payload, _wanted(types), partition, version)
         core = self._core
         limit = core.settings.timeout if timeout is None else self._limit(timeout)
         lasting = limit if ttl is None else _lasting(ttl)
@@ -301,13 +368,30 @@ class MessageHub:
         opened.post(promise, plan, limit)
         return promise
 
-    def _plan(self, payload: object, types: tuple[type, ...]) -> Plan:
+    def _plan(
+        self,
+        payload: object,
+        types: tuple[type, ...],
+        partition: str | bytes | None = None,
+        version: int | None = None,
+    ) -> Plan:
         asked = type(payload)
-        return self._plans.get((asked, types)) or self._plans.setdefault((asked, types), Plan(asked, types))
+        key = (asked, types) if partition is None and version is None else (asked, types, partition, version)
+        plan = self._plans.get(key)
+        if plan is None:
+            declared = type_of(asked)
+            if len(key) > 2:
+                declared = declared.on(partition, version=version)
+            plan = Plan(declared, types)
+            if len(self._plans) >= _MAX_PLANS:
+                self._plans.clear()
+            self._plans[key] = plan
+        return plan
 
     def _plan_to_tell(self, payload: object) -> Plan:
-        told = type(payload)
-        return self._told.get(told) or self._told.setdefault(told, Plan(told, ()))
+        if len(self._told) >= _MAX_PLANS:
+            self._told.clear()
+        return self._told.setdefault(type(payload), Plan(type_of(type(payload)), ()))
 
     def _parcel(
         self,

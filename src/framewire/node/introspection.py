@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from framewire._version import __version__
-from framewire.node.actor import Actor, handles
+from framewire.node.actor import Actor, Handler, handles
 from framewire.node.cancelling import MAX_CANCELLED, Cancel
 from framewire.node.clock import Clock, Timer
 from framewire.node.context import Context
@@ -283,6 +283,12 @@ def _letters(core: Core, letters: Iterable[DeadLetter]) -> list[LetterStats]:
     ]
 
 
+def _described(message_id: MessageId, handler: Handler) -> str:
+    if handler.partitions == 1:
+        return str(message_id)
+    return f"{MessageId(message_id.identity, message_id.version)} [{handler.partitions:,} partitions]"
+
+
 def _actor_stats(core: Core, cell: Cell) -> ActorStats:
     return ActorStats(
         name=cell.name,
@@ -296,14 +302,15 @@ def _actor_stats(core: Core, cell: Cell) -> ActorStats:
         handlers=[
             HandlerStats(
                 name=handler.name,
-                message=str(message_id),
+                message=_described(message_id, handler),
                 handled=handler.figures.handled,
                 failed=handler.figures.failed,
                 seconds=handler.figures.seconds,
                 longest=handler.figures.longest,
                 domain=_domain(core, message_id),
+                partitions=handler.partitions,
             )
-            for message_id, handler in cell.handlers.items()
+            for message_id, handler in cell.by_kind.items()
         ],
         concurrency=cell.concurrency,
         local=cell.local,

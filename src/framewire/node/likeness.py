@@ -25,6 +25,9 @@ _MOST = 4096
 """Kinds of messages that are remembered."""
 _LONGEST = 1024
 """Bytes of a frame that kinds are told by; a mould has no longer ones."""
+_MAX_UNKNOWN = 8 * _MOST
+"""Messages of other kinds that come while so many are remembered, before all of those are forgotten. Where more
+kinds than that take turns, as with 10,000 partitions, most of the work would be remembering them in vain."""
 
 
 class Likeness:
@@ -179,26 +182,31 @@ class Familiar:
     def __init__(self, identity: bytes, replays: Replays | None = None) -> None:
         self._identity = identity
         self._replays = replays
-        self._known: dict[tuple[int, bytes, bytes, bytes], Likeness] = {}
+        self._known: dict[tuple[int, bytes, bytes, bytes, bytes], Likeness] = {}
+        self._unknown = 0
 
     def recall(self, frames: list[bytes], ring: KeyRing | None) -> Likeness | None:
         """The kind that a message is most probably of."""
         try:
             if len(frames[3]) > _LONGEST:  # a large frame of a body of several: a hash of it takes long
                 return None
-            like = self._known[len(frames), frames[3], frames[-6], frames[-10]]
+            like = self._known[len(frames), frames[3], frames[-6], frames[-8], frames[-10]]
         except LookupError:
             return None
         return like if like.ring is ring else None
 
     def remember(self, frames: list[bytes], message: Message, parcel: Parcel, ring: KeyRing | None) -> None:
         """Know a message again that was found good."""
+        key = (len(frames), frames[3], frames[-6], frames[-8], frames[-10])
+        if len(self._known) >= _MOST and key not in self._known:
+            self._unknown += 1
+            if self._unknown < _MAX_UNKNOWN:
+                return
+            self._known.clear()
+            self._unknown = 0
         mould = None if message.trace_options else Mould.of(message, frames)
         if mould is None:
             return
-        if len(self._known) >= _MOST:
-            self._known.clear()
         sender = sole_sender(message.routing, self._identity)
         peer = b"" if sender is None else sender.identity
-        like = Likeness(mould, message, parcel, peer, ring, self._replays)
-        self._known[len(frames), frames[3], frames[-6], frames[-10]] = like
+        self._known[key] = Likeness(mould, message, parcel, peer, ring, self._replays)

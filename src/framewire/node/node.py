@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self, TypeVar
 
 from framewire.errors import NodeStopped, NoRoute, UsageError
-from framewire.node.actor import Actor, FunctionActor
+from framewire.node.actor import Actor, FunctionActor, Partitions
 from framewire.node.cell import Cell
 from framewire.node.clock import Clock, LoopClock
 from framewire.node.core import Core, Hook, handling, settings_from
@@ -220,6 +220,7 @@ class Node:
         self,
         *types: type,
         inline: bool = False,
+        partitions: Partitions | None = None,
         concurrency: int | None = None,
         mailbox: int | None = None,
         overflow: Overflow | None = None,
@@ -227,10 +228,10 @@ class Node:
         cancel_late: bool | None = None,
         reentrant: bool | None = None,
     ) -> Callable[[F], F]:
-        """Let a plain function handle messages. Options are those of ``host``."""
+        """Let a plain function handle messages, in these partitions if given. Options are those of ``host``."""
 
         def decorate(function: F) -> F:
-            actor = FunctionActor(function, types, inline=inline)
+            actor = FunctionActor(function, types, inline=inline, partitions=partitions)
             actor.__class__ = type(getattr(function, "__qualname__", "function"), (FunctionActor,), {})
 
             def host() -> None:
@@ -471,7 +472,7 @@ class Node:
 
     def _handlers(self) -> Iterator[Any]:
         for cell in tuple(self._cells.values()):
-            yield from cell.handlers.values()
+            yield from cell.by_kind.values()
 
 
 def _plain(hook: F) -> F:

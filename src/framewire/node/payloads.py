@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar, cast
 
 import msgspec
 
@@ -18,7 +18,7 @@ from framewire.node.buffers import LARGE_BYTES, Buffers, frames_of
 from framewire.wire import MessageId
 from framewire.wire.message import BodyFrame
 
-__all__ = ["Codec", "MessageType", "declare", "message", "type_of"]
+__all__ = ["Codec", "MessageType", "declare", "message", "on", "raw", "type_of"]
 
 T = TypeVar("T")
 _MARK = "__framewire_message__"
@@ -59,7 +59,11 @@ class Codec:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class MessageType:
-    """How a Python class travels: under which message id, and as which bytes."""
+    """How a Python class travels: under which message id, and as which bytes.
+
+    One with another partition or version stands for its class where a message type is named: as what counts as an
+    answer, and as what is handled.
+    """
 
     python_type: type
     message_id: MessageId
@@ -74,6 +78,24 @@ class MessageType:
         """Return the frames of a payload's body."""
         encoded = self.encode(payload)
         return encoded if self.several else (encoded,)
+
+    def on(self, partition: str | bytes | None = None, *, version: int | None = None) -> MessageType:
+        """Return the same type in another partition, or version."""
+        own = self.message_id
+        return dataclasses.replace(
+            self,
+            message_id=MessageId(
+                own.identity,
+                own.version if version is None else _checked_version(version),
+                own.partition if partition is None else raw("partition", partition),
+            ),
+        )
+
+    def __call__(self, *_: object, **__: object) -> NoReturn:
+        name = self.python_type.__qualname__
+        raise UsageError(
+            f"{name}.on(…) names {self.message_id} and makes none: send a {name}(…) with partition= and version="
+        )
 
     def decode(self, body: BodyFrame) -> Any:
         """The payload that a body holds, or ``BadBody`` naming the type, the field and the reason."""
@@ -123,13 +145,14 @@ def message(
     """Declare a class as a message: a struct, a dataclass, a protobuf class, or a subclass of bytes or ``Buffers``.
 
     ``codec`` is "msgpack" (the default for structs and dataclasses), "msgpack+buffers", "json", "protobuf" or
-    "raw", or a ``Codec`` of your own.
+    "raw", or a ``Codec`` of your own. Version and partition are defaults: each message may be sent with others. The
+    class gets a method ``on`` that names the type in another partition or version, unless it has something of that
+    name; ``framewire.on`` does the same for any.
     """
-    message_id = MessageId(_raw("identity", identity), version, _raw("partition", partition))
+    message_id = MessageId(raw("identity", identity), version, raw("partition", partition))
     if not message_id.identity:
         raise UsageError("identity: a message needs one")
-    if not isinstance(version, int) or not 0 <= version <= 0xFFFF:
-        raise UsageError(f"version: {version!r} is not a number from 0 to 65535")
+    _checked_version(version)
 
     def declared(cls: type[T]) -> type[T]:
         if not isinstance(cls, type) or issubclass(cls, list | tuple):
@@ -141,6 +164,8 @@ def message(
         else:
             name = codec or _usual_codec(cls)
             declare(cls, message_id, name, *_functions(cls, name))
+        if not hasattr(cls, "on") and "on" not in getattr(cls, "__annotations__", ()):
+            cls.on = classmethod(on)  # type: ignore[attr-defined]
         return cls
 
     return declared
@@ -160,11 +185,19 @@ def declare(
 
 def type_of(cls: type) -> MessageType:
     """The declaration of a message class, or ``UsageError`` with how to make one."""
-    declared = cls.__dict__.get(_MARK)
+    try:
+        declared = cls.__dict__.get(_MARK)
+    except AttributeError:
+        declared = cls if isinstance(cls, MessageType) else None
     if declared is None:
         name = getattr(cls, "__qualname__", repr(cls))
         raise UsageError(f'{name} is not a message; declare it with @fw.message("some.identity")')
     return declared  # type: ignore[no-any-return]
+
+
+def on(cls: type[T], partition: str | bytes | None = None, *, version: int | None = None) -> type[T]:
+    """Name a message type in a partition, or a version, other than those that its class has by default."""
+    return cast("type[T]", type_of(cls).on(partition, version=version))
 
 
 def _functions(cls: type, codec: str) -> _Functions:
@@ -245,12 +278,19 @@ _CODECS: dict[str, Callable[[type], _Functions]] = {
 }
 
 
-def _raw(field: str, text: str | bytes) -> bytes:
+def raw(field: str, text: str | bytes) -> bytes:
+    """Return text or bytes as bytes, or ``UsageError`` naming the field."""
     if isinstance(text, str):
         return text.encode()
     if isinstance(text, bytes):
         return text
     raise UsageError(f"{field}: {text!r} is neither text nor bytes")
+
+
+def _checked_version(version: object) -> int:
+    if not isinstance(version, int) or not 0 <= version <= 0xFFFF:
+        raise UsageError(f"version: {version!r} is not a number from 0 to 65535")
+    return version
 
 
 def _reason(problem: Exception) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from framewire.node.exceptions import EXCEPTION
 from framewire.node.parcel import RECEIPT, Stencil
-from framewire.node.payloads import declare, type_of
+from framewire.node.payloads import MessageType, declare, type_of
 
 __all__ = ["Plan", "Receipt"]
 
@@ -17,12 +17,11 @@ declare(Receipt, RECEIPT, "raw", bytes, Receipt)
 
 
 class Plan:
-    """What is known of all questions of one class that want the same answers, and of what is told of one class."""
+    """What is known of all questions of one message that want the same answers, and of what is told of one."""
 
     __slots__ = ("message_id", "points", "receipt", "stencil", "types", "under_way")
 
-    def __init__(self, asked: type, wanted: tuple[type, ...]) -> None:
-        declared = type_of(asked)
+    def __init__(self, declared: MessageType, wanted: tuple[type, ...]) -> None:
         self.message_id = declared.message_id
         self.types = {type_of(cls).message_id: type_of(cls) for cls in wanted}
         self.points = tuple({**self.types, EXCEPTION: None})

@@ -13,7 +13,7 @@ from framewire.node.parcel import Parcel
 from framewire.node.router import Router
 from framewire.node.transport import Registration
 from framewire.routing import Route
-from framewire.wire import Message, decode
+from framewire.wire import Message, MessageId, decode
 
 __all__ = ["NodePort"]
 
@@ -35,6 +35,9 @@ class NodePort:
     @property
     def registrations(self) -> list[Registration]:
         return self._router.registrations
+
+    def registered(self, message: MessageId, receiver: bytes) -> list[Registration]:
+        return self._router.registered(message, receiver)
 
     @property
     def max_queued(self) -> int:
@@ -81,6 +84,10 @@ class NodePort:
 
     def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
         self._router.peer_registered(peer, registrations)
+
+    @property
+    def removals(self) -> int:
+        return self._router.table.removals
 
     def routes_of(self, peer: bytes) -> int:
         return self._router.table.routes_of(peer)

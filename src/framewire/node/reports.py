@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from framewire.node.payloads import message
+from framewire.wire import MessageId
 
 __all__ = [
     "ActorStats",
@@ -38,6 +39,14 @@ class HandlerStats(msgspec.Struct, kw_only=True):
     longest: float
     domain: str = ""
     """The domain that the message belongs to; empty for none."""
+    partitions: int = 1
+    """How many partitions it handles the message in; where they are several, ``message`` says so instead of one."""
+
+    def handles(self, message: MessageId) -> bool:
+        """Whether this is about a message; where there are several partitions, the node knows which."""
+        if self.partitions == 1:
+            return self.message == str(message)
+        return self.message.startswith(f"{MessageId(message.identity, message.version)} [")
 
 
 class ActorStats(msgspec.Struct, kw_only=True):

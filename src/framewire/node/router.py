@@ -94,6 +94,15 @@ class Router:
         """The receivers of this node that others may know of."""
         return list(self._announced.items())
 
+    def registered(self, message: MessageId, receiver: bytes) -> list[Registration]:
+        """Those of them that handle a message, or the one with an identity, with that message and no others."""
+        routes = [Route(receiver)] if receiver else self.table.all_here(message)
+        return [
+            (route, (message,) if self.table.handles(route, message) else ())
+            for route in routes
+            if route in self._announced
+        ]
+
     def retire(self) -> None:
         """Let other nodes send no more to the actors here; what is under way is still taken, and so are answers."""
         self._withdraw([route for route in self._announced if route.receiver not in self._hubs])

@@ -32,6 +32,9 @@ class Port(Protocol):
     def registrations(self) -> Sequence[Registration]:
         """The receivers of this node that others may know of."""
 
+    def registered(self, message: MessageId, receiver: bytes) -> Sequence[Registration]:
+        """Those of them that handle a message, or the one with an identity, with that message and no others."""
+
     @property
     def max_queued(self) -> int:
         """How many messages may wait for one peer."""
@@ -79,6 +82,10 @@ class Port(Protocol):
 
     def peer_registered(self, peer: bytes, registrations: Iterable[Registration]) -> None:
         """A peer handles these; routes carry no node, for they are the peer's own."""
+
+    @property
+    def removals(self) -> int:
+        """A count that grows whenever this node forgets a route, whoever made it known."""
 
     def routes_of(self, peer: bytes) -> int:
         """Return how many receivers, and messages of each, are known of a peer."""

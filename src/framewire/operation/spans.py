@@ -76,7 +76,7 @@ class _SpanCell(Cell):
 
     def _bind(self) -> None:
         super()._bind()
-        for handler in self.handlers.values():
+        for handler in self.by_kind.values():
             if handler.message_type.message_id.identity.startswith(_SERVICE):
                 continue
             spans = _Spans(self._tracer, handler)
@@ -91,7 +91,7 @@ class _Spans:
         self._tracer = tracer
         self.function = handler.function
         self._takes_context = handler.takes_context
-        message = handler.message_type.message_id
+        message = handler.message_id if handler.partitions == 1 else handler.message_type.message_id
         self._name = f"process {message}"
         self._about: dict[str, str | int] = {
             "messaging.system": "framewire",
@@ -101,8 +101,6 @@ class _Spans:
             "framewire.message.version": message.version if isinstance(message.version, int) else 0,
             "framewire.handler": handler.name,
         }
-        if message.partition:
-            self._about["messaging.destination.partition.id"] = readable(message.partition)
 
     @contextmanager
     def span(self, payload: Any, ctx: Context) -> Iterator[tuple[Any, ...]]:
@@ -119,6 +117,8 @@ class _Spans:
         trace, root = flow_ids(flow)
         above = SpanContext(trace, root, is_remote=True, trace_flags=TraceFlags(TraceFlags.SAMPLED))
         about = self._about | {"messaging.message.conversation_id": readable(flow)}
+        if ctx.partition:
+            about["messaging.destination.partition.id"] = readable(ctx.partition)
         with self._tracer.start_as_current_span(
             self._name,
             context=set_span_in_context(NonRecordingSpan(above)) if flow else None,

@@ -5,9 +5,9 @@ Pure: knows no sockets and no clock, so every rule of routing is a plain test.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import compress, islice
+from itertools import chain, compress, islice
 
 import msgspec
 
@@ -15,8 +15,7 @@ from framewire.wire import MessageId
 
 __all__ = ["Route", "RoutingTable"]
 
-_MAX_COMPARED = 10_000
-"""Messages that are looked at for one that is like another: other nodes may announce any number of them."""
+_NOTHING: frozenset[MessageId] = frozenset()
 
 
 class Route(msgspec.Struct, frozen=True, gc=False):
@@ -109,7 +108,11 @@ class RoutingTable:
     def __init__(self) -> None:
         self._everywhere: _Turns = {}
         self._here: _Turns = {}
+        self._alike: dict[bytes, dict[int | bytes, dict[MessageId, None]]] = {}
+        """What is handled, by identity and version."""
         self._handled: dict[Route, set[MessageId]] = {}
+        self.removals = 0
+        """Counts what was removed, so that whoever has added something knows whether it may be gone."""
         self._found: dict[bytes, Route] = {}
         self._hidden: dict[bytes, list[Route]] = {}
         self._nodes: dict[bytes, set[Route]] = {}
@@ -126,6 +129,8 @@ class RoutingTable:
         self._handled[route].add(message)
         if route.node:
             self._sizes[route.node] += 1
+        if message not in self._everywhere:
+            self._alike.setdefault(message.identity, {}).setdefault(message.version, {})[message] = None
         _add(self._everywhere, message, route)
         if not route.node:
             _add(self._here, message, route)
@@ -174,6 +179,7 @@ class RoutingTable:
             for message in self._handled[route]:
                 gone.setdefault(message, set()).add(route)
         self._remove_all(gone)
+        self.removals += len(known)
         for route in known:
             del self._handled[route]
             self._lose(route)
@@ -213,6 +219,8 @@ class RoutingTable:
                 del self._everywhere[message]
             else:
                 _remove(self._everywhere, message, gone)
+            self._forget_alike(message)
+        self.removals += 1
         for route in routes:
             self._lose(route)
 
@@ -248,6 +256,19 @@ class RoutingTable:
                     here = True
             for turns in (self._everywhere, self._here) if here else (self._everywhere,):
                 _remove(turns, message, routes)
+            self._forget_alike(message)
+            self.removals += 1
+
+    def _forget_alike(self, message: MessageId) -> None:
+        """Forget a message that nobody handles any more among those of its identity."""
+        if message in self._everywhere:
+            return
+        versions = self._alike[message.identity]
+        del versions[message.version][message]
+        if not versions[message.version]:
+            del versions[message.version]
+        if not versions:
+            del self._alike[message.identity]
 
     def _lose(self, route: Route) -> None:
         """Let a receiver be found no more by its identity, but the one that it hid."""
@@ -297,9 +318,9 @@ class RoutingTable:
         """Return how much another node takes of the table: its receivers, and what each of them handles."""
         return self._sizes.get(node, 0)
 
-    def handled_by(self, route: Route) -> Collection[MessageId]:
-        """Return what a receiver handles."""
-        return self._handled.get(route, ())
+    def handled_by(self, route: Route) -> AbstractSet[MessageId]:
+        """Return what a receiver handles, as a view that changes with the table."""
+        return self._handled.get(route, _NOTHING)
 
     def receivers_of(self, node: bytes) -> tuple[Route, ...]:
         """Return the receivers of another node, or, without an identity, of this one."""
@@ -322,7 +343,9 @@ class RoutingTable:
         """Every receiver with what it handles."""
         return {route: frozenset(handled) for route, handled in self._handled.items()}
 
-    def alike(self, message: MessageId) -> list[MessageId]:
-        """Other versions and partitions of a message that somebody does handle, among those known the longest."""
-        compared = islice(self._everywhere, _MAX_COMPARED)
-        return [known for known in compared if known.identity == message.identity]
+    def alike(self, message: MessageId, most: int | None = None) -> list[MessageId]:
+        """Other versions and partitions of a message that somebody does handle, one of each version first."""
+        versions = self._alike.get(message.identity, {}).values()
+        firsts = (next(iter(known)) for known in versions)
+        others = chain.from_iterable(islice(known, 1, None) for known in versions)
+        return list(islice(chain(firsts, others), most))
