@@ -400,3 +400,39 @@ def test_two_names_for_one_place_do_without_each_others_connection(tmp_path):
             assert await read(peer, 1) == [b"third"]
 
     run(main())
+
+
+def test_each_connection_to_a_peer_begins_with_the_introduction(tmp_path):
+    async def main():
+        async with ways(send_queue=1000, heartbeat=5.0) as opened:
+            opened.links._introduction = lambda identity: [identity, b"", b"introduction"]
+            for life in range(3):  # each has the same address, and is connected to anew
+                peer = opened.peer(uri=f"ipc://{tmp_path}/peer")
+                peer.setsockopt(zmq.RCVHWM, 1000)
+
+                def arrived(peer=peer, life=life):
+                    opened.send(b"%d" % life)
+                    return peer.poll(0)
+
+                await eventually(arrived)
+                first, *_ = await read(peer, 2)
+                assert first == b"introduction"
+                peer.close(0)
+            assert opened.links.traffic[PEER].dropped == 0
+
+    run(main())
+
+
+def test_a_peer_that_understands_no_introduction_is_sent_messages_alone(tmp_path):
+    async def main():
+        async with ways(send_queue=100) as opened:
+            peer = opened.peer(uri=f"ipc://{tmp_path}/peer")
+            opened.send(b"1")
+            assert await read(peer, 1) == [b"1"]
+            opened.links._introduction = lambda identity: [identity, b"", b"introduction"]
+            opened.links.introduce(PEER)
+            opened.send(b"2")
+            assert await read(peer, 2) == [b"introduction", b"2"], "it has announced since that it does"
+            assert opened.links.traffic[PEER].sent == 2
+
+    run(main())

@@ -1,6 +1,5 @@
 """Which node a message came from, on chains of framewire and kino nodes, which write their entries differently."""
 
-import asyncio
 import contextlib
 
 import pytest
@@ -275,34 +274,5 @@ def test_what_a_stranger_does_in_the_name_of_a_member_counts_against_its_own_con
                 await eventually(lambda: one.dead_letters.counts.total() == 1)
             assert list(one.stats().refused.values()) == [{"malformed": 1}]
             assert not any(member.identity.decode() in name for name in one.stats().refused)
-
-    run(served(main))
-
-
-def test_a_connection_that_is_made_again_is_introduced_again():
-    async def main(server):
-        async with make_node(server) as one, make_node(server) as two:
-            second = Second()
-            await two.host(second)
-            await acquainted(one, two)
-            seen, take = {}, two._transport._front._take
-
-            def noted(frames):
-                seen.setdefault(frames[0], []).append(frames[-6])
-                take(frames)
-
-            two._transport._front._take = noted
-            await one.hub.send(OurSecond(b"x"))
-            link = one._transport._links._links[two.identity]
-            link.socket.disconnect(link.uri)
-            link.socket.connect(link.uri)
-
-            async with asyncio.timeout(10):
-                while len(seen) < 2 or min(map(len, seen.values())) < 2:
-                    await one.hub.tell(OurSecond(b"x"))  # it is lost where the old connection is not yet gone
-                    await asyncio.sleep(0.002)
-            assert [said[:2] for said in seen.values()] == [[b"KINO.PING", b"fw.second"]] * 2
-            await eventually(lambda: len(second.sources) > 1)
-            assert set(second.sources) == {one.identity}
 
     run(served(main))

@@ -12,6 +12,7 @@ from tests.spark.lakes import Made
 import framewire as fw
 from framewire.cli import main
 from framewire.spark.pipeline import Pipeline
+from framewire.spark.tables import TABLES
 from framewire.wire.message import readable
 
 FLOW = b"0f000000-0000-4000-8000-000000000001"
@@ -76,3 +77,10 @@ def test_the_steps_are_in_the_flow_command(made, recorded):
     assert sorted((step["node"], step["step"]) for step in told["trace"]) == sorted(
         (readable(step.node), step.step) for step in taken
     )
+
+
+def test_the_table_has_the_columns_that_are_declared(made, spark):
+    there = spark.read.option("basePath", f"{made.lake}/traces").parquet(f"{made.lake}/traces").schema
+    declared = spark.createDataFrame([], TABLES["traces"].schema).schema
+    kinds = [(field.name, field.dataType) for field in declared if field.name != "batch"]
+    assert [(field.name, field.dataType) for field in there if field.name != "batch"] == kinds

@@ -176,7 +176,8 @@ def test_every_table_has_the_columns_that_are_declared(made, spark):
     from framewire.spark.tables import TABLES  # noqa: PLC0415
 
     lake = Lake(spark, str(made.lake), Periods())
-    for name, table in TABLES.items():
+    made_up = {name: table for name, table in TABLES.items() if name != "traces"}  # see test_traced_flows.py
+    for name, table in made_up.items():
         there = spark.read.option("basePath", f"{lake.root}/{name}").parquet(f"{lake.root}/{name}")
         plain = spark.createDataFrame([], table.schema).schema
         assert [field.name for field in there.schema] == [field.name for field in plain], name

@@ -135,20 +135,6 @@ _DECLARED = (
         _BY_BATCH,
     ),
     Table(
-        "traces",
-        "Each step of a message whose sender asked for it to be traced; filed under `at`.",
-        {
-            "at": ("timestamp", "when it was taken, by the node's clock"),
-            **_NODE,
-            "step": ("string", "received (from a hub or another node), routed, handled, replied, or shortened"),
-            "detail": ("string", "from whom, to whom or by whom"),
-            **_ID,
-            **_FLOW,
-            "digest": ("bigint", "a hash of what was recorded: rows that come twice are known by it"),
-        },
-        _BY_BATCH,
-    ),
-    Table(
         "hops",
         "Each send matched with its receive; filed under the time of sending.",
         {
@@ -202,6 +188,20 @@ _DECLARED = (
             "failed": ("boolean", "whether the handler raised"),
         },
         _BY_BUCKET,
+    ),
+    Table(
+        "traces",
+        "Each step of a message whose sender asked for it to be traced; filed under `at`.",
+        {
+            "at": ("timestamp", "when it was taken, by the node's clock"),
+            **_NODE,
+            "step": ("string", "received (from a hub or another node), routed, handled, replied, or shortened"),
+            "detail": ("string", "from whom, to whom or by whom"),
+            **_ID,
+            **_FLOW,
+            "digest": ("bigint", "a hash of what was recorded: rows that come twice are known by it"),
+        },
+        _BY_BATCH,
     ),
     Table(
         "clocks",
