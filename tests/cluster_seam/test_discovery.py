@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.cluster_seam.messages import Answer, Question, answerers
+from tests.cluster_seam.messages import Answer, Answerer, Question, answerers
 from tests.node.running import run
 
 import framewire as fw
@@ -185,5 +185,25 @@ def test_what_the_only_handler_left_behind_is_held_for_it_for_ten_seconds():
             await cluster.join()
             await answerers(cluster, 2)
             assert [(await promise).number for promise in promises] == [0, 1, 2]
+
+    run(scenario())
+
+
+def test_a_node_that_stops_waits_for_a_handler_that_is_being_restarted():
+    async def scenario():
+        async with Cluster(2) as cluster:
+            address = await cluster[1].host(Answerer("before"))
+            await cluster.settled()
+            assert await cluster[0].hub.ask(Question(1), Answer) == Answer(1, "before")
+            await cluster[1].unhost(address)
+            await cluster.settled()
+            promise = cluster[0].hub.start(Question(2), Answer)
+            stopping = asyncio.create_task(cluster[0].stop())
+            await cluster.settled(handlers=False)
+            assert not promise.done
+            await cluster[1].host(Answerer("after"))
+            await stopping
+            assert promise.result() == Answer(2, "after")
+            assert cluster[0].dead_letters.counts == {}
 
     run(scenario())

@@ -6,6 +6,7 @@ held for as long as that takes.
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
@@ -74,6 +75,9 @@ class Holding:
         self._held: dict[int, Parcel] = {}
         self._timers: dict[int, Timer] = {}
         self._closed = False
+        self._expected: set[int] = set()
+        """Those of them whose handler has left with notice, by their ids: it is probably being started again."""
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def parcels(self) -> tuple[Parcel, ...]:
@@ -82,6 +86,26 @@ class Holding:
 
     def __bool__(self) -> bool:
         return bool(self._held)
+
+    @property
+    def expects(self) -> bool:
+        """Whether a message is held for a handler of another node that is probably being started again."""
+        return bool(self._expected) and self._transport is not None
+
+    async def returned(self) -> None:
+        """Wait until that is not so."""
+        while self.expects:
+            returned = asyncio.get_running_loop().create_future()
+            self._waiting.append(returned)
+            await returned
+
+    def _forget(self, parcel: Parcel) -> None:
+        self._expected.discard(id(parcel))
+        if not self._expected:
+            for waiting in self._waiting:
+                if not waiting.done():
+                    waiting.set_result(None)
+            self._waiting.clear()
 
     def keep(self, parcel: Parcel) -> None:
         """Hold a parcel until somebody is found who handles it, or its grace is over."""
@@ -106,7 +130,9 @@ class Holding:
             if self._transport is not None:
                 self._transport.discover(parcel.message_id, parcel.receiver)
             held = wait = settings.discovery_grace if grace is None else grace
-            if grace is not None:  # a restart may take longer than a message has, and others need its place
+            if grace is not None:
+                self._expected.add(id(parcel))
+                # A restart may take longer than a message has, and others need its place.
                 wait = max(min(held, parcel.deadline - self._core.now()), 0.0)
             self._timers[id(parcel)] = self._core.clock.call_later(wait, self._grace_is_over, parcel, held)
 
@@ -121,6 +147,7 @@ class Holding:
         """Hold a parcel no longer: there is a way for it."""
         del self._held[id(parcel)]
         self._timers.pop(id(parcel)).cancel()
+        self._forget(parcel)
 
     def close(self) -> None:
         """Give up on everything that is held, and hold nothing more."""
@@ -130,6 +157,7 @@ class Holding:
             timer.cancel()
         self._timers.clear()
         for parcel in held.values():
+            self._forget(parcel)
             self._stopped(parcel)
 
     def _disown(self, parcel: Parcel) -> None:
@@ -143,6 +171,7 @@ class Holding:
         self._timers.pop(id(parcel), None)
         if self._held.pop(id(parcel), None) is None:
             return
+        self._forget(parcel)
         if parcel.deadline <= self._core.now() and self._departed.grace(parcel.message_id) is not None:
             late = Expired("its time was over before its handler was back")
             self._core.undeliverable(parcel, Reason.EXPIRED, late)

@@ -398,10 +398,13 @@ class Node:
         """Wait until others send nothing more, all is handled, and what was asked of others is answered."""
         if self._transport is not None:
             await self._transport.settle()
-        for hub in self._hubs:
-            await hub.answered()
-        while not all(cell.is_quiet for cell in cells):  # each may get work from any other
-            for cell in cells:
+        while True:
+            await self._router.handlers_returned()
+            for hub in self._hubs:
+                await hub.answered()
+            if not self._router.expects and all(cell.is_quiet for cell in cells):
+                return
+            for cell in cells:  # each may get work from any other
                 await cell.quiet()
 
     async def _all_wait_graphs(self, asked: Waits) -> list[WaitGraph]:

@@ -103,6 +103,15 @@ class Router:
             if route in self._announced
         ]
 
+    @property
+    def expects(self) -> bool:
+        """Whether messages are held for handlers of other nodes that are probably being started again."""
+        return self._holding.expects
+
+    async def handlers_returned(self) -> None:
+        """Wait until those are back, or are waited for no longer."""
+        await self._holding.returned()
+
     def retire(self) -> None:
         """Let other nodes send no more to the actors here; what is under way is still taken, and so are answers."""
         self._withdraw([route for route in self._announced if route.receiver not in self._hubs])
