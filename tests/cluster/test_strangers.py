@@ -19,7 +19,7 @@ from framewire.cluster import service
 from framewire.cluster.resolver import MAX_THREADS
 from framewire.cluster.settings import ClusterSettings
 from framewire.cluster.strangers import Strangers, max_connections
-from framewire.wire import encode
+from framewire.wire import Message, RouterAddress, encode
 
 WHERE = "tcp://192.0.2.1:7500"
 """An address of documentation: nobody is there."""
@@ -441,3 +441,58 @@ def test_a_closed_node_follows_no_server_that_is_named_without_a_signature(said,
 def test_open_is_true_or_false():
     with pytest.raises(fw.ConfigError, match="open: 'no'; must be true or false"):
         ClusterSettings(open="no")
+
+
+def forged(node, key, flow):
+    """An exception for a hub, as if a handler had failed."""
+    return forging.question(
+        Message(
+            b"KINO.EXCEPTION",
+            body_frames=(b"forged",),
+            receiver_identity=node.hub.identity,
+            receiver_node_identity=node.identity,
+            callback_receiver_identity=node.hub.identity,
+            callback_receiver_node_identity=node.identity,
+            callback_points=(fw.MessageId(b"KINO.EXCEPTION"),),
+            callback_key=key,
+            correlation_id=flow,
+            routing=(RouterAddress("tcp://127.0.0.1:9", b"stranger"),),
+            hops=1,
+        )
+    )
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("listens", [False, True])
+def test_an_ask_is_ended_only_by_those_who_know_its_flow(listens, mode, tmp_path):
+    cluster = Cluster(mode, tmp_path)
+
+    async def main():
+        options = cluster.node_options
+        async with make_node(**options) as node, make_node(peers=[uri_of(node)], **options) as member:
+            finish = asyncio.Event()
+
+            @member.handler(Question)
+            async def answer(_):
+                await finish.wait()
+                return Answer("member")
+
+            await handled_by(1, node)
+            told = {"correlation_id": b"overheard"} if listens else {}
+            asked = node.hub.start(Question(), Answer, timeout=15, **told)
+            with intruder(mode, uri_of(node)) as stranger:
+                if stranger is None:
+                    finish.set()
+                    return
+                for key in range(100):
+                    stranger.send(forged(node, key, b"overheard" if listens else b"guessed"))
+                if listens:
+                    with pytest.raises(fw.MessageError):
+                        await asked
+                    finish.set()
+                    return
+                await eventually(lambda: node.dead_letters.counts[fw.Reason.UNKNOWN_REPLY] == 100)
+                finish.set()
+                assert (await asked).text == "member"
+
+    run(main())
