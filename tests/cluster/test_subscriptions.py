@@ -13,7 +13,7 @@ from tests.node.running import until
 from framewire.cluster import publishing
 from framewire.cluster.publishing import Publisher
 
-SUBSCRIBE = b"\1"
+SUBSCRIBE, UNSUBSCRIBE = b"\1", b"\0"
 
 
 @contextlib.contextmanager
@@ -95,6 +95,17 @@ def test_topics_of_those_who_are_gone_do_not_count(monkeypatch):
         assert not anew
 
 
+def test_unsubscribing_from_what_was_never_subscribed_to_makes_little_room(monkeypatch):
+    monkeypatch.setattr(publishing, "_MAX_TOPIC_BYTES", 5_000)
+    with published() as (uri, anew), zmtp.connect(uri, b"SUB") as greedy, contextlib.suppress(ConnectionError):
+        for number in range(5000):
+            greedy.send([UNSUBSCRIBE + b"%d" % number + b"x" * 80])
+        for number in range(400):
+            greedy.send([SUBSCRIBE + b"%d" % number + b"x" * 80])
+        until(lambda: anew)
+    assert anew
+
+
 def test_one_topic_counts_for_each_connection_that_has_it(monkeypatch):
     monkeypatch.setattr(publishing, "_MAX_TOPIC_BYTES", 5_000)
     with published() as (uri, anew), contextlib.ExitStack() as held, contextlib.suppress(ConnectionError):
@@ -116,8 +127,9 @@ def test_what_listeners_say_besides_is_dropped():
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("first", ["", "unsubscribes"])
 @pytest.mark.parametrize(("kind", "place"), [("node", "health"), ("server", "broadcast"), ("server", "relay")])
-def test_megabytes_of_topics_take_bounded_memory(kind, place, mode, tmp_path):
+def test_megabytes_of_topics_take_bounded_memory(kind, place, first, mode, tmp_path):
     with attacked(kind, Cluster(mode, tmp_path), heartbeat=0.2) as target:
         before = target.memory
         uri, sent, most = target.places[place], 0, 0
@@ -125,6 +137,8 @@ def test_megabytes_of_topics_take_bounded_memory(kind, place, mode, tmp_path):
             while sent < 8 << 20:
                 try:
                     greedy = held.enter_context(zmtp.connect(uri, b"SUB"))
+                    for number in range(5000 if first else 0):
+                        greedy.send([UNSUBSCRIBE + b"%d." % number + b"x" * 85])
                     for number in range(sent, sent + 3000):
                         greedy.send([SUBSCRIBE + b"%d." % number + b"x" * 85])
                         sent += 85

@@ -31,6 +31,9 @@ _MAX_TOPIC_BYTES = 1 << 18
 """Bytes of all topics together; they take about 16 MB."""
 _TOPIC_OVERHEAD = 16
 """Bytes that a topic counts besides its own."""
+_MAX_RETURNED = 4
+"""How many times that much may be unsubscribed from, until the socket is made anew. It does not tell whose topic
+that was, nor whether it was anybody's, so more would let topics be taken for gone that are still there."""
 _BATCH, _MAX_BATCHES = 100, 100
 _TRY_EVERY_S, _TRY_FOR_S = 0.005, 0.5
 """Seconds between tries to listen anew where the old socket is just being closed, and for how long at a time."""
@@ -51,7 +54,7 @@ class Publisher:
         self._channel: Channel | None = None
         self._address = ""
         self._is_bound = False
-        self._topics = 0
+        self._topics = self._returned = 0
 
     def bind(self, addresses: list[str]) -> str:
         """Bind to the first address that is free; return where that is."""
@@ -77,7 +80,11 @@ class Publisher:
             for frames in heard:
                 if len(frames) == 1 and len(frames[0]) > 1 and frames[0][0] <= 1:
                     size = len(frames[0]) + _TOPIC_OVERHEAD
-                    self._topics += size if frames[0][0] else -size
+                    if frames[0][0]:
+                        self._topics += size
+                    elif self._returned + size <= _MAX_RETURNED * _MAX_TOPIC_BYTES:
+                        self._returned += size
+                        self._topics -= size
             if self._topics > _MAX_TOPIC_BYTES:
                 log.warning("listeners at %s subscribe to too many topics; they are disconnected", self._address)
                 self.socket.unbind(self._address)
@@ -89,7 +96,7 @@ class Publisher:
     def _open_anew(self) -> bool:
         self.close()
         self._is_bound = False
-        self._channel, self._topics = None, 0
+        self._channel, self._topics, self._returned = None, 0, 0
         self.socket = make_socket(self._context, zmq.XPUB, **self._options)
         deadline = time.monotonic() + _TRY_FOR_S
         while not self._is_bound and time.monotonic() < deadline:
