@@ -1,6 +1,8 @@
 """What is sent within a handler, by whatever way, belongs to its flow."""
 
 import asyncio
+import gc
+import weakref
 
 import msgspec
 import pytest
@@ -433,6 +435,32 @@ def test_a_task_that_still_asks_when_its_handler_has_ended_does_not_let_the_next
             assert asked == ["first", "second", "second ends", "third"]
             go.set()
             assert await tasks[0] == Done()
+
+    run(main())
+
+
+@fw.message("carried.large")
+class Large(msgspec.Struct, weakref=True):
+    """A payload that can be seen to be gone."""
+
+
+def test_neither_an_idle_actor_nor_a_task_keeps_the_payload_of_a_message_that_was_handled():
+    async def main():
+        async with fw.Node() as node:
+            go, tasks = asyncio.Event(), []
+
+            @node.handler(Large)
+            async def start(_):
+                tasks.append(asyncio.create_task(go.wait()))
+                return Answer()
+
+            large = Large()
+            gone = weakref.ref(large)
+            await node.hub.ask(large, Answer)
+            del large
+            await eventually(lambda: gc.collect() is not None and gone() is None)
+            go.set()
+            await tasks[0]
 
     run(main())
 

@@ -131,6 +131,11 @@ class Cell:
         return self._life.actor
 
     @property
+    def cell(self) -> Cell:
+        """Itself: what runs inline has no worker (``Flow.owner``)."""
+        return self
+
+    @property
     def handlers(self) -> dict[MessageId, Handler]:
         """What it handles now, and how."""
         return self._desk.handlers

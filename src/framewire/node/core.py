@@ -31,6 +31,8 @@ from framewire.wire import RouterAddress
 
 if TYPE_CHECKING:
     from framewire.node.cell import Cell
+    from framewire.node.likeness import Likeness
+    from framewire.node.parcel import Stencil
 
 __all__ = ["Core", "Flow", "Hook", "Settings", "handling", "settings_from"]
 
@@ -50,16 +52,24 @@ class Hook:
         """Whether a handler waits for the hook: then what it sends must not wait for room."""
 
 
+Carried = tuple[int, "tuple[RouterAddress, ...]", "Likeness | Stencil | None"]
+"""Trace options and routing of a message, and what it has in common with others."""
+
+
 class Flow(msgspec.Struct, eq=False):
     """The flow that a handler works in: what the messages inherit that are sent within it.
 
-    One for each message that is handled, so it has few fields: it is made for every message.
+    One for each message that is handled, and without its payload: a task that the handler has started may keep it
+    for long.
     """
 
-    cell: Cell
-    parcel: Parcel
-    worker: Worker | None = None
-    """The worker that runs the handler; None for one that runs inline."""
+    owner: Worker | Cell
+    """The worker that runs the handler; the actor for one that runs inline."""
+    correlation_id: bytes
+    deadline: float
+    """When the time of the flow is over, on the clock of the node that handles the message."""
+    carried: Carried | None
+    """What else its messages inherit; None for a flow of this node that is not traced, as most are."""
     ended: bool = False
     """Whether the handler has ended; tasks that it started may go on."""
 
@@ -67,9 +77,14 @@ class Flow(msgspec.Struct, eq=False):
     """What is sent within it belongs to a flow that was admitted."""
 
     @property
-    def deadline(self) -> float:
-        """When the time of the flow is over, on the clock of the node that handles the message."""
-        return self.parcel.deadline
+    def worker(self) -> Worker | None:
+        """The worker that runs the handler; None for one that runs inline."""
+        return self.owner if isinstance(self.owner, Worker) else None
+
+    @property
+    def cell(self) -> Cell:
+        """The actor that handles the message."""
+        return self.owner.cell
 
     @property
     def is_over(self) -> bool:

@@ -72,7 +72,10 @@ class Desk:
             core.tap.delivered(self._receiver, parcel, started)
         self.busy += 1
         worker.parcel = parcel
-        flow = Flow(self._cell, parcel, worker)
+        carried = None
+        if parcel.routing or parcel.trace_options:
+            carried = (parcel.trace_options, parcel.routing, parcel.like or parcel.stencil)
+        flow = Flow(worker, parcel.correlation_id, parcel.deadline, carried)
         handling.set(flow)
         try:
             if handler.kind is _COROUTINE:  # a member of an enumeration takes longer to look up than this name
@@ -155,7 +158,10 @@ class Desk:
         rooms = []
         outer, self._core.inline = self._core.inline, self._cell
         self._core.depth += 1
-        flow = Flow(self._cell, parcel)
+        carried = None
+        if parcel.routing or parcel.trace_options:
+            carried = (parcel.trace_options, parcel.routing, parcel.like or parcel.stencil)
+        flow = Flow(self._cell, parcel.correlation_id, parcel.deadline, carried)
         sender = handling.set(flow)  # an inline handler runs in the context of whoever sends
         try:
             arguments = (payload, Context(self._cell, parcel, flow)) if handler.takes_context else (payload,)

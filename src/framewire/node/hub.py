@@ -53,6 +53,7 @@ class MessageHub:
         """By class and wanted answers, and by partition and version where those are not the class's own."""
         self._told: dict[type, Plan] = {}
         self._in_a_row = 0
+        self._timeout = core.settings.timeout
         self._flows = flow_ids()
         self._accepts = True
         """Whether anybody may send; otherwise only handlers that finish may, until the hub is closed."""
@@ -331,7 +332,7 @@ class MessageHub:
         else:
             plan = self._plan(payload, _wanted(types), partition, version)
         core = self._core
-        limit = core.settings.timeout if timeout is None else self._limit(timeout)
+        limit = self._timeout if timeout is None else self._limit(timeout)
         lasting = limit if ttl is None else _lasting(ttl)
         now = core.now()
         if (
@@ -426,9 +427,9 @@ class MessageHub:
             stencil=plan.stencil,
             caller=self.identity,
         )
-        if within is not None and (traced := within.parcel.trace_options):
-            trace = trace or bool(traced & TraceOptions.ROUTING)
-            parcel.trace_options, parcel.stencil = traced, None
+        if within is not None and within.carried is not None and (options := within.carried[0]):
+            trace = trace or bool(options & TraceOptions.ROUTING)
+            parcel.trace_options, parcel.stencil = options, None
         if trace or to_actor is not None or to_node is not None:
             self._direct(parcel, to_node, to_actor, trace)
         if flow is None:
@@ -448,12 +449,12 @@ class MessageHub:
     def _carry(self, parcel: Parcel, flow: Flow, plan: Plan) -> None:
         """Give a message the deadline of its flow, and the routing: other nodes know by it that it was admitted."""
         parcel.deadline = min(parcel.deadline, flow.deadline_on(self._core))
-        handled = flow.parcel
-        if not handled.routing or parcel.correlation_id != handled.correlation_id:
+        if flow.carried is None or parcel.correlation_id != flow.correlation_id:
             return
-        parcel.routing = handled.routing
+        _, parcel.routing, like = flow.carried
         if parcel.stencil is not None:
-            like = handled.like or handled.stencil if flow.cell.core is self._core else None
+            if flow.cell.core is not self._core:
+                like = None
             known = None if like is None else like.following
             parcel.stencil = None if known is None else known.setdefault(plan, Stencil(parcel.stencil.message_type))
 
