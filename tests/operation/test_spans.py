@@ -119,6 +119,20 @@ def test_handlers_of_every_kind_have_spans_which_are_current_in_them():
     assert sorted(span.name for span in spanned(main)) == ["process test.job v1", "process test.question v1"]
 
 
+def test_a_handler_of_many_partitions_makes_one_span_for_each_message_with_its_partition():
+    async def main(node):
+        @node.handler(Question, partitions=["eu", "us"])
+        async def asked(question):
+            return Answer(question.text)
+
+        for partition in ("eu", "us"):
+            await node.hub.ask(Question("tea"), Answer, partition=partition)
+
+    spans = spanned(main)
+    assert [span.name for span in spans] == ["process test.question v1"] * 2
+    assert [span.attributes["messaging.destination.partition.id"] for span in spans] == ["eu", "us"]
+
+
 def test_a_restarted_actor_still_makes_spans():
     class Fragile(Shop):
         restart = fw.Restart(after=1, backoff=0)

@@ -413,7 +413,7 @@ class MessageHub:
             raise self._stopped(payload, correlation_id)
         within = flow if isinstance(flow, Flow) and not new_flow else None
         if correlation_id is None:
-            correlation_id = next(self._flows) if within is None else within.parcel.correlation_id
+            correlation_id = next(self._flows) if within is None else within.correlation_id
         elif not isinstance(correlation_id, bytes):
             raise UsageError(f"correlation_id: {correlation_id!r} is not bytes")
         self._core.counters.sent += 1
