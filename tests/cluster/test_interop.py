@@ -245,7 +245,7 @@ def test_what_kino_traces_is_recorded_whole_with_its_flow(tmp_path):
 
             def known():
                 kino.ask_for_routes()
-                return b"fw.echo" in kino.nodes.get(node.identity, {}).get("handles", ())
+                return kino.table.actors(node.identity, b"fw.echo")
 
             await eventually(known)
             for trace in (0, 1):
