@@ -15,7 +15,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import multiprocessing
 import platform
 import time
 from pathlib import Path
@@ -25,6 +24,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 import zmq
+from cluster import Process
 
 import framewire as fw
 from framewire.cluster.channel import COMPILED
@@ -152,23 +152,6 @@ def raw_client(address, megabytes, count, pipe):
     pipe.send(time.perf_counter() - started)
     client.close(0)
     context.term()
-
-
-class Process:
-    """A process of this bench, with a pipe to it."""
-
-    def __init__(self, target, *arguments):
-        spawning = multiprocessing.get_context("spawn")
-        self.pipe, theirs = spawning.Pipe()
-        self.process = spawning.Process(target=target, args=(*arguments, theirs))
-        self.process.start()
-        theirs.close()
-        self.pipe.recv()
-
-    def end(self):
-        with contextlib.suppress(BrokenPipeError):  # a client ends by itself
-            self.pipe.send("end")
-        self.process.join(20)
 
 
 def measured(serve, client, address, megabytes, count):

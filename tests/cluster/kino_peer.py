@@ -386,27 +386,11 @@ class KinoNode:
         self._context.destroy(500)
 
 
-class KinoRendezvous:
-    """A server that repeats to all what anyone tells it; its two addresses have nothing to do with each other."""
+class RendezvousServer:
+    """What a server of kino's says of itself and others, over whatever sockets it has: ``tell`` publishes."""
 
-    def __init__(self):
-        self._context = zmq.Context()
-        self._inbox, self._speaker = self._context.socket(zmq.ROUTER), self._context.socket(zmq.PUB)
-        self.unicast, self.broadcast = (KinoNode._bound(socket) for socket in (self._inbox, self._speaker))
-        self.errors = []
-        self.leader = None
-        """Another server that leads; then this one says nothing but that."""
-        self._next_beat = 0.0
-
-    async def live(self):
-        while True:
-            if time.monotonic() >= self._next_beat:
-                self._next_beat = time.monotonic() + 0.2
-                self._answer(Letter(b"KINO.HEARTBEAT", chunk(1, milliseconds(200))).frames())
-            while self._inbox.poll(0):
-                frames = self._inbox.recv_multipart()
-                self._answer(Letter(b"KINO.PONG").frames() if frames[-6] == b"KINO.PING" else frames[1:])
-            await asyncio.sleep(0.005)
+    leader = None
+    """Another server that leads; then this one says nothing but that."""
 
     def _answer(self, frames):
         if self.leader is not None:
@@ -418,6 +402,27 @@ class KinoRendezvous:
 
     def reconfigure(self, *servers):
         self.tell(Letter(b"KINO.RNDZVRECONFIG", repeated(1, [server.place() for server in servers])).frames())
+
+
+class KinoRendezvous(RendezvousServer):
+    """A server that repeats to all what anyone tells it; its two addresses have nothing to do with each other."""
+
+    def __init__(self):
+        self._context = zmq.Context()
+        self._inbox, self._speaker = self._context.socket(zmq.ROUTER), self._context.socket(zmq.PUB)
+        self.unicast, self.broadcast = (KinoNode._bound(socket) for socket in (self._inbox, self._speaker))
+        self.errors = []
+        self._next_beat = 0.0
+
+    async def live(self):
+        while True:
+            if time.monotonic() >= self._next_beat:
+                self._next_beat = time.monotonic() + 0.2
+                self._answer(Letter(b"KINO.HEARTBEAT", chunk(1, milliseconds(200))).frames())
+            while self._inbox.poll(0):
+                frames = self._inbox.recv_multipart()
+                self._answer(Letter(b"KINO.PONG").frames() if frames[-6] == b"KINO.PING" else frames[1:])
+            await asyncio.sleep(0.005)
 
     def tell(self, frames):
         self._speaker.send_multipart(frames)

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import struct
 
-from tests.cluster.kino_wire import Letter, chunk, milliseconds, repeated
+from tests.cluster.kino_peer import RendezvousServer
+from tests.cluster.kino_wire import Letter, chunk, milliseconds
 
 SIGNATURE = b"\xff" + bytes(7) + b"\x01\x7f"
 REVISION = b"\x01"
@@ -52,13 +53,11 @@ class Connection:
         self._writer.close()
 
 
-class OldRendezvous:
+class OldRendezvous(RendezvousServer):
     """Repeats to all who listen what anyone tells it, like ``KinoRendezvous``. Use it with ``async with``."""
 
     def __init__(self):
         self.unicast = self.broadcast = ""
-        self.leader = None
-        """Another server that leads; then this one says nothing but that."""
         self.told = []
         """Names of messages that nodes sent here."""
         self._listeners = set()
@@ -110,17 +109,6 @@ class OldRendezvous:
         self._connections.discard(connection)
         self._listeners.discard(connection)
         connection.close()
-
-    def _answer(self, frames):
-        if self.leader is not None:
-            frames = Letter(b"KINO.RNDZVNOTLEADER", chunk(1, self.leader.place())).frames()
-        self.tell(frames)
-
-    def place(self):
-        return chunk(1, self.broadcast) + chunk(2, self.unicast) + chunk(3, "")
-
-    def reconfigure(self, *servers):
-        self.tell(Letter(b"KINO.RNDZVRECONFIG", repeated(1, [server.place() for server in servers])).frames())
 
     def tell(self, frames):
         for listener in self._listeners:
